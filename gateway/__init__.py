@@ -1,0 +1,1 @@
+"""Holds the gateway hop: the front door, and the command line."""

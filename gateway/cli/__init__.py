@@ -1,0 +1,1 @@
+"""Holds the command line: one file per verb, and what the verbs share."""

@@ -1,0 +1,105 @@
+"""Holds manifests to the configuration that they run."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gateway.manifests.cluster import Cluster, ignored
+from gateway.manifests.documents import Reading
+from gateway.manifests.doors import door_findings
+from gateway.manifests.embedded import embedded_in, several
+from gateway.manifests.pod_configs import Pod, config_findings
+from gateway.manifests.pods import pod_findings
+from gateway.manifests.pools import pool_findings
+from gateway.manifests.routes import route_findings
+from services.runtime.checks.finding import Finding, Severity
+from services.runtime.checks.tree import Tree, read_tree
+from services.runtime.config import Config
+
+RULES = {
+    "stream-not-cut": "no proxy cuts a stream while its run may last",
+    "route-above-ladder": "every route waits for an answer as long as its caller",
+    "route-length": "every length of a route is one",
+    "mesh-repeats-nothing": "the mesh repeats nothing that has arrived",
+    "pool-holds-bulkhead": "every pool holds what the bulkheads let pass",
+    "pool-multiplexes": "calls share connections",
+    "connect-fits": "a pod that cannot be reached is known before the wait for it is over",
+    "idle-holds-heartbeats": "three heartbeats come within every limit on silence",
+    "pods-ejected": "a pod that fails is ejected",
+    "small-pool-ejects": "of a small pool one pod may be ejected, and not all",
+    "grace-holds-runs": "a pod has the time to finish its runs",
+    "drain-holds-runs": "a hop finishes its runs when it is told to stop",
+    "pods-leave-first": "a pod leaves before it refuses",
+    "probes-by-name": "every probe asks for what it means",
+    "grpc-named": "every port says that it is gRPC",
+    "settings-readable": "what the manifests configure can be read",
+    "configuration-read": "every pod reads the configuration that is meant for it",
+    "settings-accepted": "every hop would start with the settings of its pod",
+    "one-configuration": "there is one configuration",
+    "manifests-whole": "what is checked is what will be applied",
+}
+"""What is looked at, by the name of the rule, and what holds when nothing is found."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestReport:
+    """Tells what was found in manifests."""
+
+    file_count: int
+    document_count: int
+    hops: tuple[str, ...]
+    """The hops that the manifests run, each named once."""
+    ignored: dict[str, int]
+    """Objects that nobody looks at, by kind."""
+    unreadable: tuple[str, ...]
+    findings: tuple[Finding, ...]
+
+
+def check_manifests(
+    reading: Reading, cluster: Cluster, pods: tuple[Pod, ...], config: Config
+) -> ManifestReport:
+    """Return what is found in manifests.
+
+    Args:
+        reading: the manifests.
+        cluster: the same, sorted.
+        pods: what runs there.
+        config: what they are compared with.
+
+    Raises:
+        ConfigError: the section of a policy cannot be read.
+    """
+    found = tuple(dict.fromkeys(_findings(reading, cluster, pods, read_tree(config))))
+    return ManifestReport(
+        file_count=reading.file_count,
+        document_count=len(reading.documents),
+        hops=tuple(dict.fromkeys(workload.hop for workload in cluster.workloads)),
+        ignored=ignored(reading.documents),
+        unreadable=reading.unreadable,
+        findings=found,
+    )
+
+
+def _findings(
+    reading: Reading, cluster: Cluster, pods: tuple[Pod, ...], tree: Tree
+) -> Iterator[Finding]:
+    if reading.kustomized:
+        yield Finding(
+            rule="manifests-whole",
+            severity=Severity.WARNING,
+            text=(
+                "the folder holds kustomizations, and what they make differs from their files; "
+                "check that: kubectl kustomize FOLDER | sixhop check --k8s -"
+            ),
+        )
+    if not cluster.workloads and not reading.unreadable:
+        yield Finding(
+            rule="manifests-whole",
+            severity=Severity.WARNING,
+            text="no object runs a hop of the suite; is this the right folder?",
+        )
+    yield from config_findings(pods, reading.documents)
+    yield from several(embedded_in(reading.documents))
+    yield from route_findings(cluster, tree)
+    yield from pool_findings(cluster, tree)
+    yield from pod_findings(pods)
+    yield from door_findings(cluster, tree.config)

@@ -1,0 +1,1 @@
+"""Configurations that ship with the suite; `--config NAME` takes one of them."""

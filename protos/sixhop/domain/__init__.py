@@ -1,0 +1,1 @@
+"""Holds code generated from the protos of ``sixhop.domain``; generate.py writes it."""

@@ -1,0 +1,1 @@
+"""Holds code generated from the protos of ``sixhop.runtime``; generate.py writes it."""

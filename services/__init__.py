@@ -1,0 +1,1 @@
+"""Holds the services of sixhop, one package per hop."""

@@ -1,0 +1,1 @@
+"""Holds the domain hop: agents that answer questions with tools and a model."""

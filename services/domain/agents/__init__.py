@@ -1,0 +1,1 @@
+"""Holds the agents, one file each."""

@@ -1,0 +1,137 @@
+"""Says to people, in the language of their run, what an answer lacks and why."""
+
+import math
+from collections.abc import Iterable
+
+from services.runtime.call import Degradation, Fallback
+from services.runtime.switch import Switch
+
+_BUSY = ("BULKHEAD_FULL", "LOAD_SHED", "DEPENDENCY_OVERLOADED", "QUOTA_EXCEEDED")
+_WHY = {
+    "CIRCUIT_OPEN": (
+        "{tool} is unavailable now: it failed or was slow too often",
+        "{tool} 暂时不可用：它近来失败或过慢的次数太多",
+    ),
+    **dict.fromkeys(_BUSY, ("{tool} has too much to do now", "{tool} 目前过于繁忙")),
+}
+_OTHERWISE = ("{message}", "{tool} 没有给出结果（{message}）")
+
+
+def _pick(texts: tuple[str, str], language: str) -> str:
+    return texts[language == "zh"]
+
+
+def why(tool: str, degradation: Degradation, language: str) -> str:
+    """Return why the answer of a tool is not there."""
+    text = _pick(_WHY.get(degradation.reason, _OTHERWISE), language)
+    return text.format(tool=tool, message=degradation.message)
+
+
+def another_model(switch: Switch, language: str) -> str:
+    """Return why another model wrote than the one that was asked first."""
+    name = switch.model or _pick(("the backup model", "备用模型"), language)
+    texts = (
+        ("{name} answers: {problem}", "由{name}代为回答：{problem}")
+        if switch.problem
+        else ("{name} answers: the first model would be late", "由{name}代为回答：首选模型会太慢")
+    )
+    parts = [_pick(texts, language).format(name=name, problem=switch.problem)]
+    if switch.continued:
+        parts.append(_pick(("it goes on from what was there", "它接着已有的内容写"), language))
+    if switch.compression:
+        parts.append(switch.compression)
+    return _pick(("; ", "；"), language).join(parts)
+
+
+def unavailable(tool: str, back_in_s: float | None, language: str) -> str:
+    """Return that a tool cannot be used for now, and when it is tried again, if that is known."""
+    text = _pick(_WHY["CIRCUIT_OPEN"], language).format(tool=tool)
+    if back_in_s is None:
+        return text
+    again = _pick(("; it is tried again in {n} s", "，{n} 秒后会再次尝试"), language)
+    return text + again.format(n=math.ceil(back_in_s))
+
+
+def too_late(left_s: float, needed_s: float, language: str) -> str:
+    """Return that a step does not fit the time that is left."""
+    text = _pick(
+        (
+            "{left:.1f} s are left and it needs {needed:.1f} s",
+            "只剩 {left:.1f} 秒，而它需要 {needed:.1f} 秒",
+        ),
+        language,
+    )
+    return text.format(left=max(0.0, left_s), needed=needed_s)
+
+
+def took_too_long(limit_s: float, language: str) -> str:
+    """Return that a step was ended so that those after it have their time."""
+    text = _pick(
+        (
+            "it was not done after {limit:.1f} s, and the rest of the answer needs the time left",
+            "{limit:.1f} 秒后仍未完成，剩余时间要留给答案的其余部分",
+        ),
+        language,
+    )
+    return text.format(limit=limit_s)
+
+
+def repeated(tool: str, language: str) -> str:
+    """Return that a run goes round in circles."""
+    text = _pick(
+        (
+            "{tool} was asked for with the same arguments before: the run goes round in circles",
+            "{tool} 已经用相同的参数执行过：运行在原地打转",
+        ),
+        language,
+    )
+    return text.format(tool=tool)
+
+
+def age_text(age_s: float, language: str) -> str:
+    """Return how old something is: seconds up to two minutes, then minutes, then hours."""
+    for unit_s, limit_s, texts in (
+        (1.0, 120.0, ("{n} s old", "{n} 秒前")),
+        (60.0, 7200.0, ("{n} min old", "{n} 分钟前")),
+    ):
+        if age_s < limit_s:
+            return _pick(texts, language).format(n=round(age_s / unit_s))
+    return _pick(("{n} h old", "{n} 小时前"), language).format(n=round(age_s / 3600.0))
+
+
+def given_instead(degradation: Degradation, language: str) -> str:
+    """Return what was given in place of a tool's answer."""
+    if degradation.mechanism is Fallback.CACHE:
+        text = _pick(("an earlier answer, {age}", "使用了之前的结果（{age}）"), language)
+        return text.format(age=age_text(degradation.age_s, language))
+    return _pick(("its default", "使用了默认值"), language)
+
+
+def stale_note(ages_s: Iterable[float], language: str) -> str:
+    """Return the sentence that marks an answer that was made of earlier ones; empty for none."""
+    oldest_s = max(ages_s, default=None)
+    if oldest_s is None:
+        return ""
+    text = _pick(
+        (
+            "This answer is not fresh: it uses earlier results, up to {age}.",
+            "此答案并非最新：它使用了之前的结果，最早的为{age}。",
+        ),
+        language,
+    )
+    return text.format(age=age_text(oldest_s, language))
+
+
+def prompt_note(tools: Iterable[str], language: str) -> str:
+    """Return the sentence that tells a model which tools it cannot count on; empty for none."""
+    names = ", ".join(sorted(tools))
+    if not names:
+        return ""
+    text = _pick(
+        (
+            "These tools cannot be used right now: {names}. Promise nothing that needs them.",
+            "以下工具目前不可用：{names}。不要承诺需要它们的事情。",
+        ),
+        language,
+    )
+    return text.format(names=names)

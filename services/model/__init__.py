@@ -1,0 +1,1 @@
+"""Holds the model hop: prompts in, a stream of generated text out."""

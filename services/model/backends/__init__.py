@@ -1,0 +1,1 @@
+"""Holds the shipped backends, one file each; a file exports `BACKEND`."""

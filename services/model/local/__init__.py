@@ -1,0 +1,1 @@
+"""Holds the embedded language model: its settings, its weights and its launcher."""

@@ -1,0 +1,1 @@
+"""Holds the routing hop: chooses the agent and forwards the run."""

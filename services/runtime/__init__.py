@@ -1,0 +1,1 @@
+"""Holds what every hop needs, once."""

@@ -1,0 +1,1 @@
+"""What makes a long conversation fit a small model, without a model."""

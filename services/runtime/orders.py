@@ -1,0 +1,188 @@
+"""Takes an operator's orders to the fast-fail switch, from those who may give them."""
+
+import hmac
+import ipaddress
+from hashlib import sha256
+
+from services.runtime.call import Criticality
+from services.runtime.clock import Clock
+from services.runtime.durations import to_seconds
+from services.runtime.errors import (
+    InvalidArgumentError,
+    NotServedHereError,
+    PermissionDeniedError,
+    SixhopError,
+    UnauthenticatedError,
+)
+from services.runtime.policies.shed import ShedSwitch
+from services.runtime.policy_state import order_state
+from services.runtime.telemetry import ORDER_REFUSED, ORDER_TAKEN, get_logger
+from services.runtime.topology import GATEWAY
+from sixhop.runtime.v1 import runtime_pb2
+
+OPERATOR_KEY = "x-sixhop-operator-key"
+"""The metadata that carries the operator's key."""
+MAX_REASON_CHARS = 200
+MAX_OPERATOR_CHARS = 100
+MAX_SHED_S = 86_400.0
+"""An order that is forgotten ends within a day."""
+
+
+class Authority:
+    """Decides who may give orders."""
+
+    def __init__(self, secret: str, host: str) -> None:
+        """Take the operator's key, empty without one, and the address that the hop listens on."""
+        self._digest = _digest(secret) if secret else b""
+        self._local = _is_loopback(host)
+        self._host = host
+
+    def check(self, key: str | None) -> None:
+        """Let an operator pass.
+
+        Whether a caller is local is not asked: behind a sidecar everybody looks so. What counts is
+        where the hop listens.
+
+        Args:
+            key: what came with the call.
+
+        Raises:
+            UnauthenticatedError: the key is missing or not this one.
+            PermissionDeniedError: there is no key, and others than local ones can call.
+        """
+        if self._digest:
+            if not key:
+                raise UnauthenticatedError(
+                    "an order needs the operator's key; set SIXHOP_OPERATOR__KEY for the command "
+                    f"(metadata {OPERATOR_KEY})",
+                    cause="no_key",
+                )
+            # Of digests, so that not even the length of the right key shows in the time.
+            if not hmac.compare_digest(self._digest, _digest(key)):
+                raise UnauthenticatedError(
+                    "this is not the operator's key; set SIXHOP_OPERATOR__KEY to the one that the "
+                    "gateway was started with",
+                    cause="wrong_key",
+                )
+        elif not self._local:
+            raise PermissionDeniedError(
+                f"the gateway listens on {self._host} and has no operator's key; set "
+                "SIXHOP_OPERATOR__KEY (key or key_file in [operator]) for the gateway and for the "
+                "command",
+                cause="no_key_configured",
+            )
+
+
+class Orders:
+    """Is where orders arrive."""
+
+    def __init__(
+        self, hop: str, switch: ShedSwitch | None, authority: Authority, clock: Clock
+    ) -> None:
+        """Take the hop, its switch, None while the engine is off, and who may use it."""
+        self._hop = hop
+        self._switch = switch
+        self._authority = authority
+        self._clock = clock
+        self._log = get_logger()
+
+    def shed(
+        self, request: runtime_pb2.OrderShedRequest, key: str | None, peer: str
+    ) -> runtime_pb2.OrderShedResponse:
+        """Close the door for a while.
+
+        Args:
+            request: the order.
+            key: the operator's key as it came, if it did.
+            peer: who calls, for the log.
+
+        Raises:
+            NotServedHereError: it is another hop that does this, or the engine is off.
+            UnauthenticatedError: the key is missing or wrong.
+            PermissionDeniedError: nobody may give orders here.
+            InvalidArgumentError: a field is wrong.
+        """
+        operator = request.operator_name
+        switch = self._open(key, peer, operator, order="shed")
+        reason, length_s, up_to = _checked(request)
+        given = switch.order(reason, length_s, up_to, operator=operator)
+        self._log.info(ORDER_TAKEN, order="shed", operator=operator, peer=peer)
+        return runtime_pb2.OrderShedResponse(order=order_state(given, self._clock))
+
+    def end(
+        self, request: runtime_pb2.EndShedRequest, key: str | None, peer: str
+    ) -> runtime_pb2.EndShedResponse:
+        """Open the door again; arguments and errors as for `shed`."""
+        operator = request.operator_name
+        switch = self._open(key, peer, operator, order="end")
+        _check_operator(operator)
+        ended = switch.withdraw(operator=operator)
+        self._log.info(ORDER_TAKEN, order="end", operator=operator, peer=peer)
+        if ended is None:
+            return runtime_pb2.EndShedResponse()
+        return runtime_pb2.EndShedResponse(ended=order_state(ended, self._clock))
+
+    def _open(self, key: str | None, peer: str, operator: str, *, order: str) -> ShedSwitch:
+        try:
+            if self._hop != GATEWAY:
+                raise NotServedHereError(
+                    f"{self._hop} has no fast-fail switch; give the order to the {GATEWAY}",
+                    cause="wrong_hop",
+                )
+            self._authority.check(key)
+            if self._switch is None:
+                raise NotServedHereError(
+                    "the fast-fail switch needs the policy engine, which is off; set "
+                    "SIXHOP_ENGINE__ENABLED=true (enabled in [engine]) and start the suite again",
+                    cause="engine_off",
+                )
+        except SixhopError as error:
+            self._log.warning(
+                ORDER_REFUSED,
+                order=order,
+                operator=operator[:MAX_OPERATOR_CHARS],
+                peer=peer,
+                cause=error.cause,
+            )
+            raise
+        return self._switch
+
+
+def _checked(request: runtime_pb2.OrderShedRequest) -> tuple[str, float, Criticality]:
+    reason = request.reason.strip()
+    if not 1 <= len(reason) <= MAX_REASON_CHARS:
+        raise InvalidArgumentError(
+            "reason", f"has {len(reason)} characters; say why in 1 to {MAX_REASON_CHARS}"
+        )
+    length_s = to_seconds(request.shed_duration)
+    if not 0 < length_s <= MAX_SHED_S:
+        raise InvalidArgumentError(
+            "shed_duration",
+            f"{length_s:g} s is not above 0 and {MAX_SHED_S:g} s at most; an order ends by itself",
+        )
+    if request.up_to not in (0, *Criticality):
+        raise InvalidArgumentError(
+            "up_to", f"{request.up_to} is no level; levels go from 1 to {max(Criticality).value}"
+        )
+    _check_operator(request.operator_name)
+    return reason, length_s, Criticality(request.up_to or max(Criticality))
+
+
+def _check_operator(name: str) -> None:
+    if len(name) > MAX_OPERATOR_CHARS:
+        raise InvalidArgumentError(
+            "operator_name", f"has {len(name)} characters; {MAX_OPERATOR_CHARS} at most"
+        )
+
+
+def _digest(key: str) -> bytes:
+    return sha256(key.encode("utf-8", "surrogateescape")).digest()
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,204 @@
+"""Makes calls to one dependency through the policies, whatever the transport."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+from typing import TypeVar
+
+from services.runtime.call import (
+    CURRENT,
+    Alternative,
+    Call,
+    Callee,
+    CallLimits,
+    Group,
+    Identity,
+    Inbound,
+)
+from services.runtime.clock import Clock
+from services.runtime.errors import DeadlineMissingError
+from services.runtime.guarding import Guarded
+from services.runtime.policies.deadline import margin_s
+from services.runtime.stack import ClientStack, driven
+from services.runtime.stream import AttemptStream, Wire
+from services.runtime.topology import (
+    DOMAIN,
+    LLM,
+    MODEL,
+    MODEL_BACKUP,
+    ROUTING,
+    TOOL,
+    require_edge,
+)
+
+T = TypeVar("T")
+
+MODEL_SLOW_CALL_S = 5.0
+
+CALLEES = {
+    # Forwarding a run or running an agent may have effects: never sent twice.
+    ROUTING: Callee(key=ROUTING),
+    DOMAIN: Callee(key=DOMAIN),
+    # Every tool is a callee of its own, as it declares itself; this one stands for the listing.
+    TOOL: Callee(key=TOOL, group=Group.DATA, idempotent=True),
+    MODEL: Callee(key=MODEL, idempotent=True, slow_call_s=MODEL_SLOW_CALL_S),
+    # With permits of its own: those of the first model are taken when it is needed.
+    MODEL_BACKUP: Callee(
+        key=MODEL_BACKUP, group=Group.BACKUP, idempotent=True, slow_call_s=MODEL_SLOW_CALL_S
+    ),
+    LLM: Callee(key=LLM, group=Group.CORE, idempotent=True, slow_call_s=MODEL_SLOW_CALL_S),
+}
+"""What is known of each dependency as a whole."""
+
+
+class Outgoing:
+    """Makes calls from one hop to one dependency. Nothing leaves a process but through here."""
+
+    def __init__(
+        self, hop: str, dependency: str, limits: CallLimits, stack: ClientStack, clock: Clock
+    ) -> None:
+        """Take both ends of the edge.
+
+        Raises:
+            UnknownEdgeError: the topology does not know the edge.
+        """
+        require_edge(hop, dependency)
+        self.dependency = dependency
+        self.callee = CALLEES[dependency]
+        """What is known of the dependency as a whole."""
+        self.limits = limits
+        self._stack = stack
+        self._clock = clock
+
+    async def unary(
+        self,
+        method: str,
+        send: Callable[[Call], Awaitable[T]],
+        *,
+        note: str = "",
+        callee: Callee | None = None,
+        alternatives: Sequence[Alternative] = (),
+    ) -> T:
+        """Make one call that is answered at once.
+
+        Args:
+            method: what is called, for logs and reports.
+            send: does one attempt within `call.attempt_timeout_s`.
+            note: what the method's name does not say.
+            callee: what is called, when that is more than the dependency as a whole.
+            alternatives: what may be given when the call fails.
+
+        Raises:
+            SixhopError: as `send` does, or a policy refused.
+        """
+        call = self._new_call(method, streaming=False, note=note, callee=callee)
+        call.alternatives = alternatives
+        guards, drivers = self._stack.calls, self._stack.drivers_of(call)
+
+        async def attempt() -> T:
+            call.attempt += 1
+            # Two attempts of a hedged call are under way at once.
+            return await self._attempt(replace(call) if drivers else call, send)
+
+        waiting = guards.enter(call)
+        if waiting is not None:
+            await waiting
+        try:
+            answer = await driven(drivers, call, attempt)
+        except BaseException as error:
+            guards.leave(call, error)
+            raise
+        guards.leave(call)
+        return answer
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        method: str,
+        open_wire: Callable[[Call], Awaitable[Wire[T]]],
+        *,
+        is_content: Callable[[T], bool] | None = None,
+        take_heartbeat: Callable[[T], bool] | None = None,
+        note: str = "",
+    ) -> AsyncIterator[AsyncIterator[T]]:
+        """Make one call that is answered by a stream; leaving the block ends it everywhere.
+
+        Args:
+            method: what is called, for logs and reports.
+            open_wire: starts one attempt that may last `call.attempt_timeout_s`.
+            is_content: tells what ends the wait for the first content; None counts any event.
+            take_heartbeat: takes an event that says only that the callee waits, and returns True;
+                such an event is no answer. None takes none.
+            note: what the method's name does not say.
+
+        Raises:
+            SixhopError: the stream failed, one of its waits outlived its limit, or a policy
+                refused.
+        """
+        call = self._new_call(method, streaming=True, note=note)
+        drivers = self._stack.drivers_of(call)
+
+        async def attempt() -> AttemptStream[T]:
+            call.attempt += 1
+            mine = replace(call) if drivers else call
+            stream = AttemptStream(mine, self._clock, is_content, self._stack.hooks, take_heartbeat)
+            await stream.open(self._stack.attempts, open_wire)
+            return stream
+
+        async with Guarded(self._stack.calls, call):
+            async with await driven(drivers, call, attempt) as events:
+                yield events
+
+    async def _attempt(self, call: Call, send: Callable[[Call], Awaitable[T]]) -> T:
+        """Make one attempt, and note that this hop waits for its answer."""
+        guards, inbound = self._stack.attempts, call.inbound
+        waiting = guards.enter(call)
+        if waiting is not None:
+            await waiting
+        call.sent_at = self._clock.now()
+        inbound.begin_wait(call.dependency, call.sent_at)
+        try:
+            answer = await send(call)
+        except BaseException as error:
+            inbound.end_wait(call.dependency, self._clock.now())
+            if isinstance(error, asyncio.CancelledError):
+                inbound.cut_wait = call.dependency
+            guards.leave(call, error)
+            raise
+        inbound.end_wait(call.dependency, self._clock.now())
+        guards.leave(call)
+        return answer
+
+    def _new_call(
+        self, method: str, *, streaming: bool, note: str, callee: Callee | None = None
+    ) -> Call:
+        inbound = CURRENT.get(None)
+        if inbound is None:
+            raise DeadlineMissingError(
+                f"{method} was to be called outside of any run; wrap own work in own_work()"
+            )
+        call = Call(self.dependency, method, streaming, inbound, self.limits, note=note)
+        call.callee = callee or self.callee
+        if self._stack.limits is not None:
+            call.limits = self._stack.limits(call)
+        return call
+
+
+@contextmanager
+def own_work(hop: str, name: str, length_s: float, clock: Clock) -> Iterator[Inbound]:
+    """Give a task of this hop's own a deadline, so that it may make calls.
+
+    Args:
+        hop: the hop that works.
+        name: what the work is called in logs.
+        length_s: how long it may take.
+        clock: the clock.
+    """
+    now = clock.now()
+    inbound = Inbound(hop, name, False, now, now + length_s, Identity(), margin_s(length_s))
+    token = CURRENT.set(inbound)
+    try:
+        yield inbound
+    finally:
+        CURRENT.reset(token)

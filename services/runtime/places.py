@@ -1,0 +1,77 @@
+"""Defines what the permits of a group are given out by, and to whom."""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+UNLIMITED = sys.maxsize
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PermitRules:
+    """Sets the sizes of one group."""
+
+    permits: int
+    """Calls under way at once."""
+    max_queued: int
+    """Calls waiting at once."""
+    callee_queue_ratio: float
+    """The part of the queue that the calls to one callee may take."""
+    tenant_ratio: float
+    """The part of permits and queue that one tenant may take while others are about."""
+    lone_tenant_ratio: float
+    """The part that a named tenant may take while it is alone."""
+    lone_after_s: float
+    """How long nobody else must have called for a tenant to count as alone."""
+
+    @property
+    def least_tenant_ratio(self) -> float:
+        """Return the part that a tenant may take whoever else is about."""
+        return min(self.tenant_ratio, self.lone_tenant_ratio)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PermitsSnapshot:
+    """Describes one group; the counts are since the start."""
+
+    group: str
+    permits: int
+    inflight: int
+    peak_inflight: int
+    """The most permits that were in use at once."""
+    max_queued: int
+    queued: int
+    admitted_count: int
+    waited_count: int
+    """Calls that waited before they were admitted."""
+    wait_total_s: float
+    """What these waited, all together."""
+    refused: Mapping[str, int]
+    """Refusals by what was full: `group`, `callee`, `tenant`, `queue`."""
+    average_hold_s: float
+    """How long a permit is held."""
+    callees: Mapping[str, int]
+    """Permits in use, by callee."""
+    tenants: Mapping[str, int]
+    """Permits in use, by tenant."""
+
+
+class Place:
+    """Is one call's place: outside, in the queue, or inside with its permits."""
+
+    __slots__ = ("callee", "held", "limit", "number", "since", "tenant", "waiting")
+
+    def __init__(self, callee: str, limit: int | None, tenant: str) -> None:
+        """Take who is called, how often at once it may be, and for whom."""
+        self.callee = callee
+        self.limit = UNLIMITED if limit is None else limit
+        self.tenant = tenant
+        self.number = 0
+        """Its place in the order of arrival, among those that wait."""
+        self.since = 0.0
+        """When it came; from the moment it has its permits, when it got them."""
+        self.held = False
+        self.waiting = False
+
+    def wake(self) -> None:
+        """Learn that the permits were handed over."""

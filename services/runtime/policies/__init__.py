@@ -1,0 +1,1 @@
+"""Holds the policies, one file each."""

@@ -1,0 +1,400 @@
+"""Refuses calls to a dependency that is known to be sick, and finds out when it is well again."""
+
+import math
+from collections import OrderedDict, deque
+from collections.abc import Callable
+
+from services.runtime.call import Call, Mode, Outcome
+from services.runtime.circuit import (
+    BreakerChange,
+    BreakerConfig,
+    BreakerSnapshot,
+    BreakerState,
+    Circuit,
+    Reason,
+)
+from services.runtime.clock import Clock
+from services.runtime.errors import CircuitOpenError
+from services.runtime.guarding import Guard
+from services.runtime.keyed import Keyed
+from services.runtime.recent import RecentCalls
+from services.runtime.verdict import correction, verdict
+
+_UNSEEN = -1
+"""The epoch of an attempt that was let pass by a breaker which only observes."""
+
+
+class Breaker:
+    """Watches one callee. A decision takes the same time, however many calls there are."""
+
+    def __init__(
+        self, key: str, config: BreakerConfig, clock: Clock, tell: Callable[[BreakerChange], None]
+    ) -> None:
+        """Take what to watch, and who is told of changes."""
+        self.key = key
+        self.state = BreakerState.CLOSED
+        self.forced = False
+        self.slow_call_s = 2.0
+        self.has_stand_in = False  # then failures count like slow calls
+        self._config = config
+        self._clock = clock
+        self._tell = tell
+        self._circuit = Circuit(key, self._changed)
+        self._epoch = 0
+        self._moved_at = clock.now()
+        self._until = math.inf
+        # No later than the instant at which time alone changes something; looked at instead of it.
+        self._due = -math.inf
+        self._window = RecentCalls(config.window_s)
+        # When the last calls proved slow, or failed where something stands in; -inf for the others.
+        self._marks: deque[float] = deque(maxlen=config.slow_of)
+        # In the order of their starts: those under way of which it is not known yet.
+        self._waiting: OrderedDict[_Attempt, None] = OrderedDict()
+        self._overdue = 0
+        self._overdue_starts = 0.0
+        self._probes = 0
+        self._probed = False
+        self._trips = 0
+        self._reason = Reason.NEW
+        self._told = ""
+        self._before = self._describe(clock.now())
+
+    def reconfigure(self, config: BreakerConfig) -> None:
+        """Change the rules; state, window and probes stay, and its present state ends by them."""
+        now = self._clock.now()
+        self.catch_up(now)
+        self._config = config
+        self._window.move(now)
+        self._window.resize(config.window_s)
+        self._marks = deque(self._marks, maxlen=config.slow_of)
+        if not self.forced:
+            self._until = self._moved_at + self._longest_s(self.state)
+        self._due = -math.inf
+
+    def begin(self, attempt: "_Attempt") -> None:
+        """Let an attempt start.
+
+        Raises:
+            CircuitOpenError: the callee is sick, or enough probes are under way.
+        """
+        now = self._clock.now()
+        if now >= self._due:
+            self.catch_up(now)
+        if self.state is not BreakerState.CLOSED:
+            refusal = self._refusal(now)
+            if refusal is not None:
+                if self._config.mode is Mode.ENFORCE:
+                    raise refusal
+                # It passes as if it had been refused: what it comes to must not be looked at.
+                attempt.epoch = _UNSEEN
+                return
+            attempt.probe = self._probed = True
+            self._probes += 1
+        attempt.epoch = self._epoch
+        attempt.started_at = now
+        self._waiting[attempt] = None
+        if now + self.slow_call_s < self._due:
+            self._due = now + self.slow_call_s
+
+    def first_event(self, attempt: "_Attempt") -> None:
+        """Note that a stream has begun: that is what its callee needed for an answer."""
+        now = self._clock.now()
+        self.catch_up(now)
+        attempt.length_s = now - attempt.started_at
+        self._settle(attempt, Outcome.SUCCESS, now)
+
+    def end(self, attempt: "_Attempt", outcome: Outcome, told: str = "") -> None:
+        """Take the end of an attempt; `told` is what has to be corrected before any can succeed."""
+        now = self._clock.now()
+        if now >= self._due:
+            self.catch_up(now)
+        self._settle(attempt, outcome, now)
+        if attempt.probe:
+            self._probes -= 1
+        # What began in an earlier state says nothing.
+        if attempt.epoch != self._epoch or outcome is Outcome.IGNORED:
+            return
+        if told and not self.forced:
+            self._move(BreakerState.OPEN, Reason.REFUSES_ALL, now, told)
+            return
+        if self.state is BreakerState.HALF_OPEN:
+            good = outcome is Outcome.SUCCESS
+            state = BreakerState.CLOSED if good else BreakerState.OPEN
+            self._move(state, Reason.PROBE_SUCCEEDED if good else Reason.PROBE_FAILED, now)
+            return
+        length_s = now - attempt.started_at if attempt.length_s is None else attempt.length_s
+        self._window.add(now, length_s, failed=outcome is Outcome.FAILURE)
+        self._judge(now)
+
+    def catch_up(self, now: float) -> None:
+        """See what has changed by the passing of time alone."""
+        if self._waiting and now - next(iter(self._waiting)).started_at > self.slow_call_s:
+            self._mark_overdue(now)
+        if now >= self._until:
+            self._time_is_up(now)
+        oldest = next(iter(self._waiting), None)
+        overdue_at = math.inf if oldest is None else oldest.started_at + self.slow_call_s
+        self._due = min(self._until, overdue_at)
+
+    def is_closed(self) -> bool:
+        """Tell whether calls pass freely now."""
+        now = self._clock.now()
+        if now >= self._due:
+            self.catch_up(now)
+        return self.state is BreakerState.CLOSED
+
+    def declare_slow(self, slow_call_s: float) -> None:
+        """Take what the callee declares to be slow."""
+        self.slow_call_s = slow_call_s
+        self._due = -math.inf
+
+    def force(self, state: BreakerState, until: float) -> None:
+        """Put it into a state and hold it there until an instant."""
+        self._move(state, Reason.OPERATOR, self._clock.now())
+        self.forced = True
+        self._until = until
+        self._due = -math.inf
+
+    def release(self) -> None:
+        """Begin anew."""
+        self._move(BreakerState.CLOSED, Reason.OPERATOR, self._clock.now())
+
+    def snapshot(self) -> BreakerSnapshot:
+        """Return how it stands now."""
+        now = self._clock.now()
+        self.catch_up(now)
+        return self._describe(now)
+
+    def _refusal(self, now: float) -> CircuitOpenError | None:
+        half_open = self.state is BreakerState.HALF_OPEN
+        if half_open and self._probes < self._config.max_probes:
+            return None
+        after_s = self.slow_call_s if half_open else self._remaining_s(now)
+        when = "once it is released" if after_s is None else f"in {after_s:.1f} s"
+        state = "being probed" if half_open else "known to be sick"
+        why = f"{self._reason}: {self._told}" if self._told else self._reason
+        return CircuitOpenError(
+            f"{self.key} is {state} ({why}); call again {when}",
+            cause=self._reason,
+            details={"dependency": self.key, "breaker": self.state},
+            retry_after_s=after_s,
+        )
+
+    def _settle(self, attempt: "_Attempt", outcome: Outcome, now: float) -> None:
+        """Stop watching the age of an attempt."""
+        if attempt.epoch != self._epoch:
+            return
+        if attempt in self._waiting:
+            del self._waiting[attempt]
+            if outcome is not Outcome.IGNORED:
+                failed = outcome is Outcome.FAILURE
+                self._marks.append(now if failed and self.has_stand_in else -math.inf)
+        elif attempt.overdue:
+            attempt.overdue = False
+            self._overdue -= 1
+            self._overdue_starts -= attempt.started_at
+
+    def _mark_overdue(self, now: float) -> None:
+        while self._waiting:
+            attempt = next(iter(self._waiting))
+            if now - attempt.started_at <= self.slow_call_s:
+                break
+            del self._waiting[attempt]
+            attempt.overdue = True
+            self._overdue += 1
+            self._overdue_starts += attempt.started_at
+            self._marks.append(now)
+        if self.state is BreakerState.HALF_OPEN:
+            self._move(BreakerState.OPEN, Reason.PROBE_SLOW, now)
+        elif self._slow_count(now) >= self._config.slow_count and not self.forced:
+            self._move(BreakerState.OPEN, Reason.SLOW_CALLS, now)
+        else:
+            self._judge(now)
+
+    def _judge(self, now: float) -> None:
+        if self.forced:
+            return
+        config, calls, failures = self._config, self._window.call_count, self._window.failure_count
+        if calls >= config.min_calls and failures > config.max_failure_ratio * calls:
+            self._move(BreakerState.OPEN, Reason.FAILURE_RATIO, now)
+        elif self.has_stand_in and self._slow_count(now) >= config.slow_count:
+            self._move(BreakerState.OPEN, Reason.FEW_CALLS, now)
+        elif calls + self._overdue >= config.min_calls and self._mean_s(now) > self.slow_call_s:
+            self._move(BreakerState.OPEN, Reason.MEAN_LATENCY, now)
+
+    def _mean_s(self, now: float) -> float:
+        overdue_s = self._overdue * now - self._overdue_starts
+        count = self._window.call_count + self._overdue
+        return (self._window.total_s + overdue_s) / count if count else 0.0
+
+    def _slow_count(self, now: float) -> int:
+        return sum(mark >= now - self._config.slow_within_s for mark in self._marks)
+
+    def _time_is_up(self, now: float) -> None:
+        if self.state is BreakerState.OPEN:
+            self._move(BreakerState.HALF_OPEN, Reason.OPEN_OVER, now)
+        elif self.state is BreakerState.HALF_OPEN and not self._probed and self._probes:
+            self._move(BreakerState.OPEN, Reason.PROBES_STUCK, now)
+        elif self.state is BreakerState.HALF_OPEN:
+            self._move(BreakerState.CLOSED, Reason.HALF_OPEN_OVER, now)
+        else:
+            self.release()
+
+    def _move(self, state: BreakerState, reason: Reason, now: float, told: str = "") -> None:
+        self._before = self._describe(now)
+        self._reason, self._told = reason, told
+        self.forced = False
+        self._moved_at = now
+        self._until = now + self._longest_s(state)
+        self._due = -math.inf
+        self._circuit.move(state)
+
+    def _longest_s(self, state: BreakerState) -> float:
+        if state is BreakerState.OPEN:
+            return self._config.open_duration_s
+        return self._config.max_half_open_s if state is BreakerState.HALF_OPEN else math.inf
+
+    def _changed(self, old: BreakerState, new: BreakerState) -> None:
+        self.state = new
+        self._epoch += 1
+        self._window.clear()
+        self._marks.clear()
+        self._waiting.clear()
+        self._overdue, self._overdue_starts = 0, 0.0
+        self._probed = False
+        if old is new:
+            return
+        self._trips += new is BreakerState.OPEN
+        why, told, before = self._reason, self._told, self._before
+        self._tell(
+            BreakerChange(key=self.key, old=old, new=new, reason=why, told=told, numbers=before)
+        )
+
+    def _remaining_s(self, now: float) -> float | None:
+        if self.state is not BreakerState.OPEN or math.isinf(self._until):
+            return None
+        return max(0.0, self._until - now)
+
+    def _describe(self, now: float) -> BreakerSnapshot:
+        self._window.move(now)
+        calls = self._window.call_count
+        return BreakerSnapshot(
+            key=self.key,
+            state=self.state,
+            reason=self._reason,
+            forced=self.forced,
+            retry_after_s=self._remaining_s(now),
+            call_count=calls,
+            failure_ratio=self._window.failure_count / calls if calls else 0.0,
+            mean_latency_s=self._mean_s(now),
+            slow_count=self._slow_count(now),
+            overdue=self._overdue,
+            probes=self._probes,
+            trip_count=self._trips,
+            epoch=self._epoch,
+            age_s=now - self._moved_at,
+            told=self._told,
+        )
+
+
+class _Attempt:
+    """Is what a breaker knows of one attempt."""
+
+    __slots__ = ("breaker", "epoch", "length_s", "overdue", "probe", "started_at")
+
+    def __init__(self, breaker: Breaker) -> None:
+        self.breaker = breaker
+        self.epoch = 0
+        self.started_at = 0.0
+        self.length_s: float | None = None
+        self.overdue = False
+        self.probe = False
+
+
+class Breakers(Guard[Call]):
+    """Guards every attempt by the breaker of its callee. Touched by its event loop only."""
+
+    def __init__(
+        self,
+        config: BreakerConfig,
+        clock: Clock,
+        tell: Callable[[BreakerChange], None] = lambda change: None,
+    ) -> None:
+        """Take the rules, the clock, and who is told of changes of state."""
+        self._config = config
+        self._clock = clock
+        self._keyed = Keyed(
+            lambda key: Breaker(key, self._config, clock, tell),
+            max_keys=config.max_keys,
+            spare=lambda breaker: breaker.forced or breaker.state is not BreakerState.CLOSED,
+        )
+
+    def reconfigure(self, config: BreakerConfig) -> None:
+        """Change the rules of every breaker; what each has learned stays."""
+        self._config = config
+        self._keyed.resize(config.max_keys)
+        for breaker in self._keyed.values():
+            breaker.reconfigure(config)
+
+    def before(self, call: Call) -> None:
+        """Let an attempt start.
+
+        Raises:
+            CircuitOpenError: the callee is sick, or enough probes are under way.
+        """
+        if self._config.mode is Mode.OFF:
+            call.watched = None
+            return
+        callee = call.callee
+        breaker = self._keyed.of(callee.key)
+        if breaker.slow_call_s != callee.slow_call_s:
+            breaker.declare_slow(callee.slow_call_s)
+        breaker.has_stand_in = callee.has_stand_in
+        attempt = _Attempt(breaker)
+        breaker.begin(attempt)
+        call.watched = attempt
+
+    def first_event(self, call: Call) -> None:
+        """Note that the stream of a call has given its first event."""
+        attempt: _Attempt | None = call.watched
+        if attempt is not None:
+            attempt.breaker.first_event(attempt)
+
+    def after(self, call: Call, error: BaseException | None) -> None:
+        """Take the end of an attempt; a stream's comes when it is left."""
+        attempt: _Attempt | None = call.watched
+        if attempt is None:
+            return
+        outcome = Outcome.SUCCESS if error is None else verdict(error, call)
+        attempt.breaker.end(attempt, outcome, correction(error))
+
+    def state(self, key: str) -> BreakerState:
+        """Return what the breaker of a callee does with calls now; closed for an unknown one."""
+        breaker = self._keyed.find(key)
+        if breaker is None:
+            return BreakerState.CLOSED
+        breaker.catch_up(self._clock.now())
+        return breaker.state
+
+    def closed(self, key: str) -> bool:
+        """Tell whether calls to a callee pass freely."""
+        if self._config.mode is not Mode.ENFORCE:
+            return True
+        breaker = self._keyed.find(key)
+        return breaker is None or breaker.is_closed()
+
+    def snapshot(self) -> dict[str, BreakerSnapshot]:
+        """Return how every breaker stands now, by callee."""
+        return {key: breaker.snapshot() for key, breaker in self._keyed.items()}
+
+    def force_open(self, key: str, *, for_s: float = math.inf) -> None:
+        """Refuse every call to a callee: for a length, or until it is released."""
+        self._keyed.of(key).force(BreakerState.OPEN, self._clock.now() + for_s)
+
+    def force_closed(self, key: str, *, for_s: float = math.inf) -> None:
+        """Let every call pass, whatever happens: for a length, or until it is released."""
+        self._keyed.of(key).force(BreakerState.CLOSED, self._clock.now() + for_s)
+
+    def release(self, key: str) -> None:
+        """Let a callee's breaker decide again; it begins closed, with nothing remembered."""
+        self._keyed.of(key).release()

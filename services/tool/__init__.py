@@ -1,0 +1,1 @@
+"""Executes tools: queries over data, reports, charts, search and summaries."""

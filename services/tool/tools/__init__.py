@@ -1,0 +1,1 @@
+"""Holds one file per tool, each of which exports `TOOL`."""

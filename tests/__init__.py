@@ -1,0 +1,1 @@
+"""Holds the tests; a folder says what a test may use."""

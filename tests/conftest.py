@@ -1,0 +1,79 @@
+"""Watches that no test leaves anything behind, and offers what most tests take."""
+
+import asyncio
+import inspect
+import os
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import hypothesis
+import psutil
+import pytest
+import pytest_asyncio
+
+from services.runtime.clock import ManualClock
+from tests.processes import SHARED
+
+# As a hop does it, and before anything loads the library: two threads burn ten times the CPU.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# The same examples in every run, and no verdict on how fast a busy machine tries them.
+hypothesis.settings.register_profile(
+    "sixhop",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("sixhop")
+
+TESTS = Path(__file__).resolve().parent
+MARKERS = {"integration": "integration", "e2e": "e2e", "drills": "drill"}
+"""The marker that the tests of a folder get by themselves."""
+
+SETTLE_S = 0.25
+"""How long a task may take to end after its test; the project promises as much to its callers."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark each test with what its folder says it is."""
+    for item in items:
+        folder = item.path.relative_to(TESTS).parts[0]
+        if folder in MARKERS:
+            item.add_marker(MARKERS[folder])
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    """Return a clock that only the test moves."""
+    return ManualClock()
+
+
+@pytest.fixture(autouse=True)
+def no_leak(request: pytest.FixtureRequest) -> None:
+    """Hold every asynchronous test to leaving no task, and every one to leaving no process."""
+    request.getfixturevalue("no_process_left")
+    if inspect.iscoroutinefunction(getattr(request, "function", None)):
+        request.getfixturevalue("no_task_left")
+
+
+@pytest.fixture
+def no_process_left() -> Iterator[None]:
+    """Fail when a child process of the test is still there after it, and nobody else owns it."""
+    before = set(psutil.Process().children())
+    yield
+    left = {each for each in psutil.Process().children() if each.pid not in SHARED} - before
+    assert not left, f"processes left behind: {sorted(map(str, left))}"
+
+
+@pytest_asyncio.fixture
+async def no_task_left() -> AsyncIterator[None]:
+    """Fail when a task is still there after the test and all of its fixtures."""
+    yield
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    if not tasks:
+        return
+    _, pending = await asyncio.wait(tasks, timeout=SETTLE_S)
+    for task in pending:
+        task.cancel()
+    names = sorted(repr(task.get_coro()) for task in pending)
+    assert not names, f"tasks left behind: {names}"

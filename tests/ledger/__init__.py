@@ -1,0 +1,1 @@
+"""Holds the promises by subject, so that no file of them grows too long."""

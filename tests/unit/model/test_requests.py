@@ -1,0 +1,189 @@
+"""Writes prompts for every dialect of the table, and never a field that one does not know."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from services.model.backend import Prompt, Provider
+from services.model.dialects import DEEPSEEK, DIALECTS, LLAMA_CPP, OPENAI, QWEN, VLLM
+from services.model.requests import request_body, request_url
+from services.runtime.conversation import Message, ToolCall, ToolOffer
+
+OFFER = ToolOffer("sql", "Asks.", '{"type":"object"}')
+CALLED = Message("assistant", "", (ToolCall("a", "sql", '{"q":1}'),), reasoning="Hm.")
+ROUND = [Message("user", "How many?"), CALLED, Message("tool", "7", tool_call_id="a")]
+BEGUN = [Message("user", "How many?"), Message("assistant", "There are")]
+COMMON = {"model", "messages", "stream", "stream_options", "max_tokens"}
+
+
+def provider(dialect: str, **more: Any) -> Provider:
+    found = DIALECTS[dialect]
+    known = Provider(
+        base_url="https://host/v1",
+        model="m",
+        dialect=found,
+        can=found.capabilities,
+        max_tokens_field=found.max_tokens_field,
+        thinks=found.thinks,
+    )
+    return replace(known, **more)
+
+
+def body(dialect: str, prompt: Prompt, **more: Any) -> dict[str, Any]:
+    return dict(request_body(provider(dialect, **more), prompt))
+
+
+@pytest.mark.parametrize(
+    ("dialect", "extra"),
+    [
+        ("plain", set()),
+        ("deepseek", {"thinking"}),
+        ("vllm", set()),
+        ("llama.cpp", set()),
+        ("qwen", set()),
+        ("openai", {"max_completion_tokens"}),
+    ],
+)
+def test_a_plain_question_has_only_fields_that_the_dialect_knows(
+    dialect: str, extra: set[str]
+) -> None:
+    made = body(dialect, Prompt([Message("user", "Hello", reasoning="x")], 10))
+
+    expected = COMMON | extra
+    assert set(made) == (expected - {"max_tokens"} if dialect == "openai" else expected)
+    assert made["messages"] == [{"role": "user", "content": "Hello"}]
+
+
+def test_every_dialect_is_in_the_list_above() -> None:
+    assert set(DIALECTS) == {"plain", "deepseek", "vllm", "llama.cpp", "qwen", "openai"}
+
+
+def test_deepseek_gets_its_reasoning_back_with_tool_calls_even_an_empty_one() -> None:
+    silent = Message("assistant", "", (ToolCall("b", "sql", "{}"),))
+    said = Message("assistant", "Seven.", reasoning="Sure.")
+    told = Message("tool", "8", tool_call_id="b")
+
+    made = body("deepseek", Prompt([*ROUND, said, silent, told], 10))["messages"]
+
+    assert made[1]["reasoning_content"] == "Hm."
+    assert "reasoning_content" not in made[3]
+    assert made[4]["reasoning_content"] == ""
+
+
+@pytest.mark.parametrize("dialect", sorted(set(DIALECTS) - {"deepseek"}))
+def test_no_other_vendor_ever_sees_reasoning(dialect: str) -> None:
+    assert "Hm." not in str(body(dialect, Prompt(ROUND, 10)))
+
+
+@pytest.mark.parametrize("dialect", ["deepseek", "qwen", "openai"])
+def test_tool_rounds_are_sent_as_they_were(dialect: str) -> None:
+    made = body(dialect, Prompt(ROUND, 10, tools=(OFFER,)))
+
+    call = {"id": "a", "type": "function", "function": {"name": "sql", "arguments": '{"q":1}'}}
+    assert made["messages"][1]["tool_calls"] == [call]
+    assert made["messages"][2] == {"role": "tool", "content": "7", "tool_call_id": "a"}
+    assert made["tools"] == [
+        {
+            "type": "function",
+            "function": {"name": "sql", "description": "Asks.", "parameters": {"type": "object"}},
+        }
+    ]
+
+
+def test_a_model_without_tools_is_told_of_earlier_rounds_in_words() -> None:
+    made = body("plain", Prompt(ROUND, 10))
+
+    assert set(made) == COMMON
+    assert made["messages"][1:] == [
+        {"role": "assistant", "content": 'Called sql as a: {"q":1}'},
+        {"role": "user", "content": "Result of a: 7"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("choice", "expected"),
+    [
+        ("", None),
+        ("auto", "auto"),
+        ("none", "none"),
+        ("required", "required"),
+        ("sql", {"type": "function", "function": {"name": "sql"}}),
+    ],
+)
+def test_a_choice_of_tools_is_sent_as_the_protocol_says(choice: str, expected: Any) -> None:
+    made = body("openai", Prompt(ROUND, 10, tools=(OFFER,), tool_choice=choice))
+
+    assert made.get("tool_choice") == expected
+
+
+def test_without_tools_nothing_is_said_of_them() -> None:
+    made = body("openai", Prompt(ROUND, 10, tool_choice="none"))
+
+    assert not {"tools", "tool_choice"} & set(made)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "last", "more"),
+    [
+        ("deepseek", {"prefix": True}, {}),
+        ("qwen", {"partial": True}, {}),
+        ("llama.cpp", {}, {}),
+        ("vllm", {}, {"continue_final_message": True, "add_generation_prompt": False}),
+    ],
+)
+def test_each_dialect_goes_on_from_an_answer_in_its_own_way(
+    dialect: str, last: dict[str, Any], more: dict[str, Any]
+) -> None:
+    plain = body(dialect, Prompt(BEGUN, 10))
+    made = body(dialect, Prompt(BEGUN, 10, continues_last=True))
+
+    assert made == {
+        **plain,
+        **more,
+        "messages": [
+            plain["messages"][0],
+            {"role": "assistant", "content": "There are", **last},
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("dialect", "base_url", "continues", "expected"),
+    [
+        ("deepseek", "https://api.deepseek.com", False, "https://api.deepseek.com"),
+        ("deepseek", "https://api.deepseek.com", True, "https://api.deepseek.com/beta"),
+        ("deepseek", "https://api.deepseek.com/v1", True, "https://api.deepseek.com/beta"),
+        ("vllm", "http://host:8000/v1", True, "http://host:8000/v1"),
+    ],
+)
+def test_a_continuation_goes_where_the_dialect_serves_it(
+    dialect: str, base_url: str, continues: bool, expected: str
+) -> None:
+    found = provider(dialect, base_url=base_url)
+
+    url = request_url(found, Prompt(BEGUN, 10, continues_last=continues))
+
+    assert url == f"{expected}/chat/completions"
+
+
+@pytest.mark.parametrize("dialect", [DEEPSEEK, VLLM, LLAMA_CPP, QWEN], ids=lambda each: each.name)
+@pytest.mark.parametrize("thinks", [True, False])
+def test_thinking_is_switched_in_the_words_of_the_dialect(dialect: Any, thinks: bool) -> None:
+    made = body(dialect.name, Prompt(BEGUN, 10), thinks=thinks)
+
+    wanted = dialect.thinking_on if thinks else dialect.thinking_off
+    assert wanted
+    assert {name: made.get(name) for name in wanted} == wanted
+
+
+def test_the_settings_have_the_last_word_and_cannot_break_the_stream() -> None:
+    extra = {"thinking": None, "stream_options": None, "stream": False, "seed": 7}
+
+    made = body("deepseek", Prompt(BEGUN, 10, 0.5), extra_body=extra)
+
+    assert made["stream"] is True
+    assert made["seed"] == 7
+    assert made["temperature"] == 0.5
+    assert not {"thinking", "stream_options"} & set(made)
+    assert OPENAI.max_tokens_field not in made
