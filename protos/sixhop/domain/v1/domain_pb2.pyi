@@ -143,12 +143,17 @@ class AgentCard(_message.Message):
     EXAMPLES_FIELD_NUMBER: _builtins.int
     READS_DATA_FIELD_NUMBER: _builtins.int
     NEEDED_TOOLS_FIELD_NUMBER: _builtins.int
+    CONVERSES_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The agent's name."""
     description: _builtins.str
     """What it does, in one sentence."""
     reads_data: _builtins.bool
     """True when it answers from data that comes with the question."""
+    converses: _builtins.bool
+    """True when it reads the history, offers the question's tools to its model and
+    generates as the question says.
+    """
     @_builtins.property
     def examples(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Questions that belong to it, in any language."""
@@ -165,10 +170,11 @@ class AgentCard(_message.Message):
         examples: _abc.Iterable[_builtins.str] | None = ...,
         reads_data: _builtins.bool = ...,
         needed_tools: _abc.Iterable[_builtins.str] | None = ...,
+        converses: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["description", b"description", "examples", b"examples", "name", b"name", "needed_tools", b"needed_tools", "reads_data", b"reads_data"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["converses", b"converses", "description", b"description", "examples", b"examples", "name", b"name", "needed_tools", b"needed_tools", "reads_data", b"reads_data"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -55,7 +55,8 @@ class DomainServiceServicer:
         """Runs one agent on one question.
 
         The stream is any events, then exactly one `finished`, then status OK; a
-        failure ends with a non-OK status. An unknown agent is NOT_FOUND.
+        failure ends with a non-OK status. An unknown agent is NOT_FOUND. One that
+        does not converse refuses a question that needs that with INVALID_ARGUMENT.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

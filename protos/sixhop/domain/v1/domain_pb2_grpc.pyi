@@ -20,7 +20,8 @@ class DomainServiceStub:
     """Runs one agent on one question.
 
     The stream is any events, then exactly one `finished`, then status OK; a
-    failure ends with a non-OK status. An unknown agent is NOT_FOUND.
+    failure ends with a non-OK status. An unknown agent is NOT_FOUND. One that
+    does not converse refuses a question that needs that with INVALID_ARGUMENT.
     """
     ListAgents: _aio.UnaryUnaryMultiCallable[_domain_pb2.ListAgentsRequest, _domain_pb2.ListAgentsResponse]
     """Lists the agents that this hop can run."""
@@ -37,7 +38,8 @@ class DomainServiceServicer(metaclass=_abc_1.ABCMeta):
         """Runs one agent on one question.
 
         The stream is any events, then exactly one `finished`, then status OK; a
-        failure ends with a non-OK status. An unknown agent is NOT_FOUND.
+        failure ends with a non-OK status. An unknown agent is NOT_FOUND. One that
+        does not converse refuses a question that needs that with INVALID_ARGUMENT.
         """
 
     @_abc_1.abstractmethod

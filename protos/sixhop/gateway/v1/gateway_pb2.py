@@ -23,25 +23,26 @@ _sym_db = _symbol_database.Default()
 
 
 from sixhop.type.v1 import artifact_pb2 as sixhop_dot_type_dot_v1_dot_artifact__pb2
+from sixhop.type.v1 import chat_pb2 as sixhop_dot_type_dot_v1_dot_chat__pb2
 from sixhop.type.v1 import run_pb2 as sixhop_dot_type_dot_v1_dot_run__pb2
 from sixhop.type.v1 import usage_pb2 as sixhop_dot_type_dot_v1_dot_usage__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fsixhop/gateway/v1/gateway.proto\x12\x11sixhop.gateway.v1\x1a\x1dsixhop/type/v1/artifact.proto\x1a\x18sixhop/type/v1/run.proto\x1a\x1asixhop/type/v1/usage.proto\"s\n\nRunRequest\x12*\n\x08question\x18\x01 \x01(\x0b\x32\x18.sixhop.type.v1.Question\x12\r\n\x05\x61gent\x18\x02 \x01(\t\x12*\n\x08\x64\x65livery\x18\x03 \x01(\x0e\x32\x18.sixhop.type.v1.Delivery\"H\n\x0bRunResponse\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12\'\n\x05\x65vent\x18\x02 \x01(\x0b\x32\x18.sixhop.type.v1.RunEvent\"G\n\nAskRequest\x12*\n\x08question\x18\x01 \x01(\x0b\x32\x18.sixhop.type.v1.Question\x12\r\n\x05\x61gent\x18\x02 \x01(\t\"\xf4\x01\n\x0b\x41skResponse\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\r\n\x05\x61gent\x18\x03 \x01(\t\x12\r\n\x05model\x18\x04 \x01(\t\x12$\n\x05usage\x18\x05 \x01(\x0b\x32\x15.sixhop.type.v1.Usage\x12+\n\tartifacts\x18\x06 \x03(\x0b\x32\x18.sixhop.type.v1.Artifact\x12.\n\x0c\x64\x65gradations\x18\x07 \x03(\x0b\x32\x18.sixhop.type.v1.Degraded\x12\x15\n\rmissing_parts\x18\x08 \x03(\t\x12\x0f\n\x07sources\x18\t \x03(\t2\x9e\x01\n\x0eGatewayService\x12\x46\n\x03Run\x12\x1d.sixhop.gateway.v1.RunRequest\x1a\x1e.sixhop.gateway.v1.RunResponse0\x01\x12\x44\n\x03\x41sk\x12\x1d.sixhop.gateway.v1.AskRequest\x1a\x1e.sixhop.gateway.v1.AskResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fsixhop/gateway/v1/gateway.proto\x12\x11sixhop.gateway.v1\x1a\x1dsixhop/type/v1/artifact.proto\x1a\x19sixhop/type/v1/chat.proto\x1a\x18sixhop/type/v1/run.proto\x1a\x1asixhop/type/v1/usage.proto\"s\n\nRunRequest\x12*\n\x08question\x18\x01 \x01(\x0b\x32\x18.sixhop.type.v1.Question\x12\r\n\x05\x61gent\x18\x02 \x01(\t\x12*\n\x08\x64\x65livery\x18\x03 \x01(\x0e\x32\x18.sixhop.type.v1.Delivery\"H\n\x0bRunResponse\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12\'\n\x05\x65vent\x18\x02 \x01(\x0b\x32\x18.sixhop.type.v1.RunEvent\"G\n\nAskRequest\x12*\n\x08question\x18\x01 \x01(\x0b\x32\x18.sixhop.type.v1.Question\x12\r\n\x05\x61gent\x18\x02 \x01(\t\"\xb9\x02\n\x0b\x41skResponse\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\r\n\x05\x61gent\x18\x03 \x01(\t\x12\r\n\x05model\x18\x04 \x01(\t\x12$\n\x05usage\x18\x05 \x01(\x0b\x32\x15.sixhop.type.v1.Usage\x12+\n\tartifacts\x18\x06 \x03(\x0b\x32\x18.sixhop.type.v1.Artifact\x12.\n\x0c\x64\x65gradations\x18\x07 \x03(\x0b\x32\x18.sixhop.type.v1.Degraded\x12\x15\n\rmissing_parts\x18\x08 \x03(\t\x12\x0f\n\x07sources\x18\t \x03(\t\x12,\n\ntool_calls\x18\n \x03(\x0b\x32\x18.sixhop.type.v1.ToolCall\x12\x15\n\rfinish_reason\x18\x0b \x01(\t2\x9e\x01\n\x0eGatewayService\x12\x46\n\x03Run\x12\x1d.sixhop.gateway.v1.RunRequest\x1a\x1e.sixhop.gateway.v1.RunResponse0\x01\x12\x44\n\x03\x41sk\x12\x1d.sixhop.gateway.v1.AskRequest\x1a\x1e.sixhop.gateway.v1.AskResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'sixhop.gateway.v1.gateway_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_RUNREQUEST']._serialized_start=139
-  _globals['_RUNREQUEST']._serialized_end=254
-  _globals['_RUNRESPONSE']._serialized_start=256
-  _globals['_RUNRESPONSE']._serialized_end=328
-  _globals['_ASKREQUEST']._serialized_start=330
-  _globals['_ASKREQUEST']._serialized_end=401
-  _globals['_ASKRESPONSE']._serialized_start=404
-  _globals['_ASKRESPONSE']._serialized_end=648
-  _globals['_GATEWAYSERVICE']._serialized_start=651
-  _globals['_GATEWAYSERVICE']._serialized_end=809
+  _globals['_RUNREQUEST']._serialized_start=166
+  _globals['_RUNREQUEST']._serialized_end=281
+  _globals['_RUNRESPONSE']._serialized_start=283
+  _globals['_RUNRESPONSE']._serialized_end=355
+  _globals['_ASKREQUEST']._serialized_start=357
+  _globals['_ASKREQUEST']._serialized_end=428
+  _globals['_ASKRESPONSE']._serialized_start=431
+  _globals['_ASKRESPONSE']._serialized_end=744
+  _globals['_GATEWAYSERVICE']._serialized_start=747
+  _globals['_GATEWAYSERVICE']._serialized_end=905
 # @@protoc_insertion_point(module_scope)

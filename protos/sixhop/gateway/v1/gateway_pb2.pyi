@@ -8,6 +8,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from sixhop.type.v1 import artifact_pb2 as _artifact_pb2
+from sixhop.type.v1 import chat_pb2 as _chat_pb2
 from sixhop.type.v1 import run_pb2 as _run_pb2
 from sixhop.type.v1 import usage_pb2 as _usage_pb2
 import builtins as _builtins
@@ -124,6 +125,8 @@ class AskResponse(_message.Message):
     DEGRADATIONS_FIELD_NUMBER: _builtins.int
     MISSING_PARTS_FIELD_NUMBER: _builtins.int
     SOURCES_FIELD_NUMBER: _builtins.int
+    TOOL_CALLS_FIELD_NUMBER: _builtins.int
+    FINISH_REASON_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """The id of the run."""
     text: _builtins.str
@@ -132,6 +135,8 @@ class AskResponse(_message.Message):
     """The agent that answered."""
     model: _builtins.str
     """Who wrote the text: a model's name, or `template` when no model did."""
+    finish_reason: _builtins.str
+    """Why the text ends: `stop`, `length` or `tool_calls`, as in `RunFinished`."""
     @_builtins.property
     def usage(self) -> _usage_pb2.Usage:
         """Tokens of all generations of the run."""
@@ -152,6 +157,10 @@ class AskResponse(_message.Message):
     def sources(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Where facts came from: documents, tables, queries."""
 
+    @_builtins.property
+    def tool_calls(self) -> _containers.RepeatedCompositeFieldContainer[_chat_pb2.ToolCall]:
+        """The tools that the model asks for, in order."""
+
     def __init__(
         self,
         *,
@@ -164,10 +173,12 @@ class AskResponse(_message.Message):
         degradations: _abc.Iterable[_run_pb2.Degraded] | None = ...,
         missing_parts: _abc.Iterable[_builtins.str] | None = ...,
         sources: _abc.Iterable[_builtins.str] | None = ...,
+        tool_calls: _abc.Iterable[_chat_pb2.ToolCall] | None = ...,
+        finish_reason: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "artifacts", b"artifacts", "degradations", b"degradations", "missing_parts", b"missing_parts", "model", b"model", "run_id", b"run_id", "sources", b"sources", "text", b"text", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "artifacts", b"artifacts", "degradations", b"degradations", "finish_reason", b"finish_reason", "missing_parts", b"missing_parts", "model", b"model", "run_id", b"run_id", "sources", b"sources", "text", b"text", "tool_calls", b"tool_calls", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

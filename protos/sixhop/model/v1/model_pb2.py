@@ -24,36 +24,37 @@ _sym_db = _symbol_database.Default()
 
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from sixhop.type.v1 import chat_pb2 as sixhop_dot_type_dot_v1_dot_chat__pb2
+from sixhop.type.v1 import generation_pb2 as sixhop_dot_type_dot_v1_dot_generation__pb2
 from sixhop.type.v1 import usage_pb2 as sixhop_dot_type_dot_v1_dot_usage__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bsixhop/model/v1/model.proto\x12\x0fsixhop.model.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x19sixhop/type/v1/chat.proto\x1a\x1asixhop/type/v1/usage.proto\"\xdc\x01\n\x0fGenerateRequest\x12-\n\x08messages\x18\x01 \x03(\x0b\x32\x1b.sixhop.type.v1.ChatMessage\x12\x19\n\x11max_output_tokens\x18\x02 \x01(\x05\x12\x18\n\x0btemperature\x18\x03 \x01(\x01H\x00\x88\x01\x01\x12(\n\x05tools\x18\x04 \x03(\x0b\x32\x19.sixhop.type.v1.ToolOffer\x12\x13\n\x0btool_choice\x18\x05 \x01(\t\x12\x16\n\x0e\x63ontinues_last\x18\x06 \x01(\x08\x42\x0e\n\x0c_temperature\"\xfd\x02\n\x10GenerateResponse\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12\x34\n\ntext_delta\x18\x02 \x01(\x0b\x32\x1e.sixhop.model.v1.GeneratedTextH\x00\x12\x39\n\x0freasoning_delta\x18\x03 \x01(\x0b\x32\x1e.sixhop.model.v1.GeneratedTextH\x00\x12\x33\n\x08thinking\x18\x04 \x01(\x0b\x32\x1f.sixhop.model.v1.GenerationWaitH\x00\x12\x37\n\x08\x66inished\x18\x05 \x01(\x0b\x32#.sixhop.model.v1.GenerationFinishedH\x00\x12-\n\ttool_call\x18\x06 \x01(\x0b\x32\x18.sixhop.type.v1.ToolCallH\x00\x12@\n\x0etool_call_part\x18\x07 \x01(\x0b\x32&.sixhop.model.v1.GeneratedToolCallPartH\x00\x42\x07\n\x05\x65vent\"\x1d\n\rGeneratedText\x12\x0c\n\x04text\x18\x01 \x01(\t\"9\n\x15GeneratedToolCallPart\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\nbyte_count\x18\x02 \x01(\x05\"\x8b\x01\n\x0eGenerationWait\x12\r\n\x05state\x18\x01 \x01(\t\x12\x33\n\x10silence_duration\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x35\n\x12remaining_duration\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\"`\n\x12GenerationFinished\x12\r\n\x05model\x18\x01 \x01(\t\x12\x15\n\rfinish_reason\x18\x02 \x01(\t\x12$\n\x05usage\x18\x03 \x01(\x0b\x32\x15.sixhop.type.v1.Usage\"C\n\x12\x43ountTokensRequest\x12-\n\x08messages\x18\x01 \x03(\x0b\x32\x1b.sixhop.type.v1.ChatMessage\"=\n\x13\x43ountTokensResponse\x12\x13\n\x0btoken_count\x18\x01 \x01(\x03\x12\x11\n\testimated\x18\x02 \x01(\x08\"\x16\n\x14\x44\x65scribeModelRequest\"\x82\x02\n\x15\x44\x65scribeModelResponse\x12\r\n\x05model\x18\x01 \x01(\t\x12\x1a\n\x12window_token_count\x18\x02 \x01(\x03\x12\x1e\n\x16max_output_token_count\x18\x03 \x01(\x03\x12\r\n\x05tools\x18\x04 \x01(\x08\x12\x0f\n\x07prefill\x18\x05 \x01(\x08\x12\x17\n\x0fwants_reasoning\x18\x06 \x01(\x08\x12\x11\n\tlanguages\x18\x07 \x03(\t\x12\x37\n\x14\x66irst_token_duration\x18\x08 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x19\n\x11tokens_per_second\x18\t \x01(\x01\x32\x9b\x02\n\x0cModelService\x12Q\n\x08Generate\x12 .sixhop.model.v1.GenerateRequest\x1a!.sixhop.model.v1.GenerateResponse0\x01\x12X\n\x0b\x43ountTokens\x12#.sixhop.model.v1.CountTokensRequest\x1a$.sixhop.model.v1.CountTokensResponse\x12^\n\rDescribeModel\x12%.sixhop.model.v1.DescribeModelRequest\x1a&.sixhop.model.v1.DescribeModelResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bsixhop/model/v1/model.proto\x12\x0fsixhop.model.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x19sixhop/type/v1/chat.proto\x1a\x1fsixhop/type/v1/generation.proto\x1a\x1asixhop/type/v1/usage.proto\"\xf7\x02\n\x0fGenerateRequest\x12-\n\x08messages\x18\x01 \x03(\x0b\x32\x1b.sixhop.type.v1.ChatMessage\x12\x19\n\x11max_output_tokens\x18\x02 \x01(\x05\x12\x18\n\x0btemperature\x18\x03 \x01(\x01H\x00\x88\x01\x01\x12(\n\x05tools\x18\x04 \x03(\x0b\x32\x19.sixhop.type.v1.ToolOffer\x12\x13\n\x0btool_choice\x18\x05 \x01(\t\x12\x16\n\x0e\x63ontinues_last\x18\x06 \x01(\x08\x12\x12\n\x05top_p\x18\x07 \x01(\x01H\x01\x88\x01\x01\x12\x0c\n\x04stop\x18\x08 \x03(\t\x12\x11\n\x04seed\x18\t \x01(\x03H\x02\x88\x01\x01\x12\x37\n\x0fresponse_format\x18\n \x01(\x0b\x32\x1e.sixhop.type.v1.ResponseFormat\x12\x18\n\x10single_tool_call\x18\x0b \x01(\x08\x42\x0e\n\x0c_temperatureB\x08\n\x06_top_pB\x07\n\x05_seed\"\xfd\x02\n\x10GenerateResponse\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12\x34\n\ntext_delta\x18\x02 \x01(\x0b\x32\x1e.sixhop.model.v1.GeneratedTextH\x00\x12\x39\n\x0freasoning_delta\x18\x03 \x01(\x0b\x32\x1e.sixhop.model.v1.GeneratedTextH\x00\x12\x33\n\x08thinking\x18\x04 \x01(\x0b\x32\x1f.sixhop.model.v1.GenerationWaitH\x00\x12\x37\n\x08\x66inished\x18\x05 \x01(\x0b\x32#.sixhop.model.v1.GenerationFinishedH\x00\x12-\n\ttool_call\x18\x06 \x01(\x0b\x32\x18.sixhop.type.v1.ToolCallH\x00\x12@\n\x0etool_call_part\x18\x07 \x01(\x0b\x32&.sixhop.model.v1.GeneratedToolCallPartH\x00\x42\x07\n\x05\x65vent\"\x1d\n\rGeneratedText\x12\x0c\n\x04text\x18\x01 \x01(\t\"9\n\x15GeneratedToolCallPart\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\nbyte_count\x18\x02 \x01(\x05\"\x8b\x01\n\x0eGenerationWait\x12\r\n\x05state\x18\x01 \x01(\t\x12\x33\n\x10silence_duration\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x35\n\x12remaining_duration\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\"`\n\x12GenerationFinished\x12\r\n\x05model\x18\x01 \x01(\t\x12\x15\n\rfinish_reason\x18\x02 \x01(\t\x12$\n\x05usage\x18\x03 \x01(\x0b\x32\x15.sixhop.type.v1.Usage\"C\n\x12\x43ountTokensRequest\x12-\n\x08messages\x18\x01 \x03(\x0b\x32\x1b.sixhop.type.v1.ChatMessage\"=\n\x13\x43ountTokensResponse\x12\x13\n\x0btoken_count\x18\x01 \x01(\x03\x12\x11\n\testimated\x18\x02 \x01(\x08\"\x16\n\x14\x44\x65scribeModelRequest\"\xea\x02\n\x15\x44\x65scribeModelResponse\x12\r\n\x05model\x18\x01 \x01(\t\x12\x1a\n\x12window_token_count\x18\x02 \x01(\x03\x12\x1e\n\x16max_output_token_count\x18\x03 \x01(\x03\x12\r\n\x05tools\x18\x04 \x01(\x08\x12\x0f\n\x07prefill\x18\x05 \x01(\x08\x12\x17\n\x0fwants_reasoning\x18\x06 \x01(\x08\x12\x11\n\tlanguages\x18\x07 \x03(\t\x12\x37\n\x14\x66irst_token_duration\x18\x08 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x19\n\x11tokens_per_second\x18\t \x01(\x01\x12\x0c\n\x04seed\x18\n \x01(\x08\x12\x13\n\x0bjson_object\x18\x0b \x01(\x08\x12\x13\n\x0bjson_schema\x18\x0c \x01(\x08\x12\x14\n\x0cstrict_tools\x18\r \x01(\x08\x12\x18\n\x10single_tool_call\x18\x0e \x01(\x08\x32\x9b\x02\n\x0cModelService\x12Q\n\x08Generate\x12 .sixhop.model.v1.GenerateRequest\x1a!.sixhop.model.v1.GenerateResponse0\x01\x12X\n\x0b\x43ountTokens\x12#.sixhop.model.v1.CountTokensRequest\x1a$.sixhop.model.v1.CountTokensResponse\x12^\n\rDescribeModel\x12%.sixhop.model.v1.DescribeModelRequest\x1a&.sixhop.model.v1.DescribeModelResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'sixhop.model.v1.model_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_GENERATEREQUEST']._serialized_start=136
-  _globals['_GENERATEREQUEST']._serialized_end=356
-  _globals['_GENERATERESPONSE']._serialized_start=359
-  _globals['_GENERATERESPONSE']._serialized_end=740
-  _globals['_GENERATEDTEXT']._serialized_start=742
-  _globals['_GENERATEDTEXT']._serialized_end=771
-  _globals['_GENERATEDTOOLCALLPART']._serialized_start=773
-  _globals['_GENERATEDTOOLCALLPART']._serialized_end=830
-  _globals['_GENERATIONWAIT']._serialized_start=833
-  _globals['_GENERATIONWAIT']._serialized_end=972
-  _globals['_GENERATIONFINISHED']._serialized_start=974
-  _globals['_GENERATIONFINISHED']._serialized_end=1070
-  _globals['_COUNTTOKENSREQUEST']._serialized_start=1072
-  _globals['_COUNTTOKENSREQUEST']._serialized_end=1139
-  _globals['_COUNTTOKENSRESPONSE']._serialized_start=1141
-  _globals['_COUNTTOKENSRESPONSE']._serialized_end=1202
-  _globals['_DESCRIBEMODELREQUEST']._serialized_start=1204
-  _globals['_DESCRIBEMODELREQUEST']._serialized_end=1226
-  _globals['_DESCRIBEMODELRESPONSE']._serialized_start=1229
-  _globals['_DESCRIBEMODELRESPONSE']._serialized_end=1487
-  _globals['_MODELSERVICE']._serialized_start=1490
-  _globals['_MODELSERVICE']._serialized_end=1773
+  _globals['_GENERATEREQUEST']._serialized_start=169
+  _globals['_GENERATEREQUEST']._serialized_end=544
+  _globals['_GENERATERESPONSE']._serialized_start=547
+  _globals['_GENERATERESPONSE']._serialized_end=928
+  _globals['_GENERATEDTEXT']._serialized_start=930
+  _globals['_GENERATEDTEXT']._serialized_end=959
+  _globals['_GENERATEDTOOLCALLPART']._serialized_start=961
+  _globals['_GENERATEDTOOLCALLPART']._serialized_end=1018
+  _globals['_GENERATIONWAIT']._serialized_start=1021
+  _globals['_GENERATIONWAIT']._serialized_end=1160
+  _globals['_GENERATIONFINISHED']._serialized_start=1162
+  _globals['_GENERATIONFINISHED']._serialized_end=1258
+  _globals['_COUNTTOKENSREQUEST']._serialized_start=1260
+  _globals['_COUNTTOKENSREQUEST']._serialized_end=1327
+  _globals['_COUNTTOKENSRESPONSE']._serialized_start=1329
+  _globals['_COUNTTOKENSRESPONSE']._serialized_end=1390
+  _globals['_DESCRIBEMODELREQUEST']._serialized_start=1392
+  _globals['_DESCRIBEMODELREQUEST']._serialized_end=1414
+  _globals['_DESCRIBEMODELRESPONSE']._serialized_start=1417
+  _globals['_DESCRIBEMODELRESPONSE']._serialized_end=1779
+  _globals['_MODELSERVICE']._serialized_start=1782
+  _globals['_MODELSERVICE']._serialized_end=2065
 # @@protoc_insertion_point(module_scope)

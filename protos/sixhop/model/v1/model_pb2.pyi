@@ -9,6 +9,7 @@ from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from sixhop.type.v1 import chat_pb2 as _chat_pb2
+from sixhop.type.v1 import generation_pb2 as _generation_pb2
 from sixhop.type.v1 import usage_pb2 as _usage_pb2
 import builtins as _builtins
 import sys
@@ -33,6 +34,11 @@ class GenerateRequest(_message.Message):
     TOOLS_FIELD_NUMBER: _builtins.int
     TOOL_CHOICE_FIELD_NUMBER: _builtins.int
     CONTINUES_LAST_FIELD_NUMBER: _builtins.int
+    TOP_P_FIELD_NUMBER: _builtins.int
+    STOP_FIELD_NUMBER: _builtins.int
+    SEED_FIELD_NUMBER: _builtins.int
+    RESPONSE_FORMAT_FIELD_NUMBER: _builtins.int
+    SINGLE_TOOL_CALL_FIELD_NUMBER: _builtins.int
     max_output_tokens: _builtins.int
     """The most tokens to write; 0 leaves it to the hop."""
     temperature: _builtins.float
@@ -43,6 +49,12 @@ class GenerateRequest(_message.Message):
     """Whether the last message, an assistant's, is to be gone on from and not
     answered; refused where the model cannot.
     """
+    top_p: _builtins.float
+    """As in `GenerationOptions`."""
+    seed: _builtins.int
+    """As in `GenerationOptions`; refused where the model does not take one."""
+    single_tool_call: _builtins.bool
+    """As in `GenerationOptions`; refused where the model cannot be held to it."""
     @_builtins.property
     def messages(self) -> _containers.RepeatedCompositeFieldContainer[_chat_pb2.ChatMessage]:
         """The conversation, oldest first; at least one message."""
@@ -50,6 +62,14 @@ class GenerateRequest(_message.Message):
     @_builtins.property
     def tools(self) -> _containers.RepeatedCompositeFieldContainer[_chat_pb2.ToolOffer]:
         """The tools that the model may ask for; refused where it knows none."""
+
+    @_builtins.property
+    def stop(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """As in `GenerationOptions`."""
+
+    @_builtins.property
+    def response_format(self) -> _generation_pb2.ResponseFormat:
+        """As in `GenerationOptions`; refused where the model does not keep to it."""
 
     def __init__(
         self,
@@ -60,14 +80,28 @@ class GenerateRequest(_message.Message):
         tools: _abc.Iterable[_chat_pb2.ToolOffer] | None = ...,
         tool_choice: _builtins.str = ...,
         continues_last: _builtins.bool = ...,
+        top_p: _builtins.float | None = ...,
+        stop: _abc.Iterable[_builtins.str] | None = ...,
+        seed: _builtins.int | None = ...,
+        response_format: _generation_pb2.ResponseFormat | None = ...,
+        single_tool_call: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_temperature", b"_temperature", "temperature", b"temperature"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "_temperature", b"_temperature", "_top_p", b"_top_p", "response_format", b"response_format", "seed", b"seed", "temperature", b"temperature", "top_p", b"top_p"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_temperature", b"_temperature", "continues_last", b"continues_last", "max_output_tokens", b"max_output_tokens", "messages", b"messages", "temperature", b"temperature", "tool_choice", b"tool_choice", "tools", b"tools"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "_temperature", b"_temperature", "_top_p", b"_top_p", "continues_last", b"continues_last", "max_output_tokens", b"max_output_tokens", "messages", b"messages", "response_format", b"response_format", "seed", b"seed", "single_tool_call", b"single_tool_call", "stop", b"stop", "temperature", b"temperature", "tool_choice", b"tool_choice", "tools", b"tools", "top_p", b"top_p"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__seed: _TypeAlias = _typing.Literal["seed"]  # noqa: Y015
+    _WhichOneofArgType__seed: _TypeAlias = _typing.Literal["_seed", b"_seed"]  # noqa: Y015
     _WhichOneofReturnType__temperature: _TypeAlias = _typing.Literal["temperature"]  # noqa: Y015
     _WhichOneofArgType__temperature: _TypeAlias = _typing.Literal["_temperature", b"_temperature"]  # noqa: Y015
+    _WhichOneofReturnType__top_p: _TypeAlias = _typing.Literal["top_p"]  # noqa: Y015
+    _WhichOneofArgType__top_p: _TypeAlias = _typing.Literal["_top_p", b"_top_p"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__seed) -> _WhichOneofReturnType__seed | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__temperature) -> _WhichOneofReturnType__temperature | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__top_p) -> _WhichOneofReturnType__top_p | None: ...
 
 Global___GenerateRequest: _TypeAlias = GenerateRequest  # noqa: Y015
 
@@ -327,6 +361,11 @@ class DescribeModelResponse(_message.Message):
     LANGUAGES_FIELD_NUMBER: _builtins.int
     FIRST_TOKEN_DURATION_FIELD_NUMBER: _builtins.int
     TOKENS_PER_SECOND_FIELD_NUMBER: _builtins.int
+    SEED_FIELD_NUMBER: _builtins.int
+    JSON_OBJECT_FIELD_NUMBER: _builtins.int
+    JSON_SCHEMA_FIELD_NUMBER: _builtins.int
+    STRICT_TOOLS_FIELD_NUMBER: _builtins.int
+    SINGLE_TOOL_CALL_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """The model, as answers name it."""
     window_token_count: _builtins.int
@@ -341,6 +380,16 @@ class DescribeModelResponse(_message.Message):
     """It wants its own earlier reasoning back with tool calls."""
     tokens_per_second: _builtins.float
     """Its usual rate once it writes, tokens per second; 0 while not known."""
+    seed: _builtins.bool
+    """It takes a seed."""
+    json_object: _builtins.bool
+    """It writes JSON when told to."""
+    json_schema: _builtins.bool
+    """It holds its answer to a JSON schema."""
+    strict_tools: _builtins.bool
+    """It keeps to the schema of a tool exactly when told to."""
+    single_tool_call: _builtins.bool
+    """It asks for one tool at most when told to."""
     @_builtins.property
     def languages(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The languages that it writes well, as ISO 639 codes; empty says nothing."""
@@ -361,10 +410,15 @@ class DescribeModelResponse(_message.Message):
         languages: _abc.Iterable[_builtins.str] | None = ...,
         first_token_duration: _duration_pb2.Duration | None = ...,
         tokens_per_second: _builtins.float = ...,
+        seed: _builtins.bool = ...,
+        json_object: _builtins.bool = ...,
+        json_schema: _builtins.bool = ...,
+        strict_tools: _builtins.bool = ...,
+        single_tool_call: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["first_token_duration", b"first_token_duration"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["first_token_duration", b"first_token_duration", "languages", b"languages", "max_output_token_count", b"max_output_token_count", "model", b"model", "prefill", b"prefill", "tokens_per_second", b"tokens_per_second", "tools", b"tools", "wants_reasoning", b"wants_reasoning", "window_token_count", b"window_token_count"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["first_token_duration", b"first_token_duration", "json_object", b"json_object", "json_schema", b"json_schema", "languages", b"languages", "max_output_token_count", b"max_output_token_count", "model", b"model", "prefill", b"prefill", "seed", b"seed", "single_tool_call", b"single_tool_call", "strict_tools", b"strict_tools", "tokens_per_second", b"tokens_per_second", "tools", b"tools", "wants_reasoning", b"wants_reasoning", "window_token_count", b"window_token_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -11,6 +11,7 @@ from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from sixhop.type.v1 import artifact_pb2 as _artifact_pb2
 from sixhop.type.v1 import chat_pb2 as _chat_pb2
+from sixhop.type.v1 import generation_pb2 as _generation_pb2
 from sixhop.type.v1 import usage_pb2 as _usage_pb2
 import builtins as _builtins
 import sys
@@ -150,12 +151,22 @@ class Question(_message.Message):
     SOURCES_FIELD_NUMBER: _builtins.int
     SESSION_ID_FIELD_NUMBER: _builtins.int
     HISTORY_FIELD_NUMBER: _builtins.int
+    TOOLS_FIELD_NUMBER: _builtins.int
+    TOOL_CHOICE_FIELD_NUMBER: _builtins.int
+    GENERATION_FIELD_NUMBER: _builtins.int
     text: _builtins.str
-    """The question in the user's words; 1 to 8,000 characters."""
+    """The question in the user's words; 1 to 8,000 characters. Empty is allowed
+    only where the history ends with a tool's result, which is then what the
+    agent goes on from; a text after such a result is the user's next word.
+    """
     language: _builtins.str
     """The language to answer in: `en`, `zh`, or empty to follow the question."""
     session_id: _builtins.str
     """Groups runs of one conversation; empty for a run on its own."""
+    tool_choice: _builtins.str
+    """Whether the model may or has to ask for one of `tools`: `auto`, `none`,
+    `required`, or the name of a tool; empty is `auto`.
+    """
     @_builtins.property
     def sources(self) -> _containers.RepeatedCompositeFieldContainer[_artifact_pb2.DataSource]:
         """The data that the question is about; empty for the shipped sample."""
@@ -163,7 +174,26 @@ class Question(_message.Message):
     @_builtins.property
     def history(self) -> _containers.RepeatedCompositeFieldContainer[_chat_pb2.ChatMessage]:
         """What was said before, oldest first, without the question itself; empty for
-        a first question. Agents that do not converse leave it unread.
+        a first question. Messages of the role SYSTEM may stand at its beginning and
+        nowhere else; they come after the agent's own rules. Agents that do not
+        converse leave it unread.
+        """
+
+    @_builtins.property
+    def tools(self) -> _containers.RepeatedCompositeFieldContainer[_chat_pb2.ToolOffer]:
+        """The caller's own tools, which an agent that converses offers to its model and
+        never executes: a run that ends with the finish reason `tool_calls` is gone
+        on with by a question whose history has the calls and a result for each. At
+        most 128, and 128 KiB with their schemas.
+        """
+
+    @_builtins.property
+    def generation(self) -> _generation_pb2.GenerationOptions:
+        """How the text is to be generated; unset leaves it to the agent. Agents that do
+        not converse leave numbers unread. A question with `tools`, a `tool_choice`
+        that needs one, `stop`, `single_tool_call`, a `response_format` of JSON or an
+        empty text is for agents that converse: without an agent's name routing takes
+        such a one, and any other agent refuses it with INVALID_ARGUMENT.
         """
 
     def __init__(
@@ -174,10 +204,13 @@ class Question(_message.Message):
         sources: _abc.Iterable[_artifact_pb2.DataSource] | None = ...,
         session_id: _builtins.str = ...,
         history: _abc.Iterable[_chat_pb2.ChatMessage] | None = ...,
+        tools: _abc.Iterable[_chat_pb2.ToolOffer] | None = ...,
+        tool_choice: _builtins.str = ...,
+        generation: _generation_pb2.GenerationOptions | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["generation", b"generation"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["history", b"history", "language", b"language", "session_id", b"session_id", "sources", b"sources", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["generation", b"generation", "history", b"history", "language", b"language", "session_id", b"session_id", "sources", b"sources", "text", b"text", "tool_choice", b"tool_choice", "tools", b"tools"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -198,6 +231,7 @@ class RunEvent(_message.Message):
     DEGRADED_FIELD_NUMBER: _builtins.int
     RESTARTED_FIELD_NUMBER: _builtins.int
     FINISHED_FIELD_NUMBER: _builtins.int
+    TOOL_CALL_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def accepted(self) -> Global___RunAccepted:
         """The gateway has taken the run. The first event."""
@@ -228,11 +262,17 @@ class RunEvent(_message.Message):
 
     @_builtins.property
     def restarted(self) -> Global___Restarted:
-        """The text so far is void; what follows replaces it."""
+        """The text and the tool calls so far are void; what follows replaces them."""
 
     @_builtins.property
     def finished(self) -> Global___RunFinished:
         """The run is complete. The last event."""
+
+    @_builtins.property
+    def tool_call(self) -> _chat_pb2.ToolCall:
+        """The model asks for one of the question's tools, whole. Comes after the text
+        that goes with it, once the model has ended well.
+        """
 
     def __init__(
         self,
@@ -246,12 +286,13 @@ class RunEvent(_message.Message):
         degraded: Global___Degraded | None = ...,
         restarted: Global___Restarted | None = ...,
         finished: Global___RunFinished | None = ...,
+        tool_call: _chat_pb2.ToolCall | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "degraded", b"degraded", "event", b"event", "finished", b"finished", "restarted", b"restarted", "routed", b"routed", "step_finished", b"step_finished", "step_started", b"step_started", "text_delta", b"text_delta", "thinking", b"thinking"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "degraded", b"degraded", "event", b"event", "finished", b"finished", "restarted", b"restarted", "routed", b"routed", "step_finished", b"step_finished", "step_started", b"step_started", "text_delta", b"text_delta", "thinking", b"thinking", "tool_call", b"tool_call"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "degraded", b"degraded", "event", b"event", "finished", b"finished", "restarted", b"restarted", "routed", b"routed", "step_finished", b"step_finished", "step_started", b"step_started", "text_delta", b"text_delta", "thinking", b"thinking"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "degraded", b"degraded", "event", b"event", "finished", b"finished", "restarted", b"restarted", "routed", b"routed", "step_finished", b"step_finished", "step_started", b"step_started", "text_delta", b"text_delta", "thinking", b"thinking", "tool_call", b"tool_call"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["accepted", "routed", "step_started", "step_finished", "thinking", "text_delta", "degraded", "restarted", "finished"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["accepted", "routed", "step_started", "step_finished", "thinking", "text_delta", "degraded", "restarted", "finished", "tool_call"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 
@@ -306,7 +347,9 @@ class RunRouted(_message.Message):
     margin: _builtins.float
     """How far the runner-up was behind, 0 to 1."""
     reason: _builtins.str
-    """Why this agent: `requested`, `nearest` or `uncertain`."""
+    """Why this agent: `requested`, `nearest`, `uncertain`, or `conversation` for a
+    question that only an agent that converses can take.
+    """
     replica: _builtins.str
     """Which process of the domain hop runs it: its own name, or its address while
     it has told none.
@@ -518,7 +561,7 @@ Global___Degraded: _TypeAlias = Degraded  # noqa: Y015
 
 @_typing.final
 class Restarted(_message.Message):
-    """Voids the text so far."""
+    """Voids the text and the tool calls so far."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -551,12 +594,18 @@ class RunFinished(_message.Message):
     DEGRADED_FIELD_NUMBER: _builtins.int
     MISSING_PARTS_FIELD_NUMBER: _builtins.int
     SOURCES_FIELD_NUMBER: _builtins.int
+    FINISH_REASON_FIELD_NUMBER: _builtins.int
     agent: _builtins.str
     """The agent that answered."""
     model: _builtins.str
     """Who wrote the text: a model's name, or `template` when no model did."""
     degraded: _builtins.bool
     """True when a fallback was used anywhere."""
+    finish_reason: _builtins.str
+    """Why the text ends: `stop` at its end; `length` at its token limit, so that it
+    is not all, as `missing_parts` says too; `tool_calls` when the model waits
+    for the results of the tools that it asks for.
+    """
     @_builtins.property
     def usage(self) -> _usage_pb2.Usage:
         """Tokens of all generations of the run."""
@@ -583,10 +632,11 @@ class RunFinished(_message.Message):
         degraded: _builtins.bool = ...,
         missing_parts: _abc.Iterable[_builtins.str] | None = ...,
         sources: _abc.Iterable[_builtins.str] | None = ...,
+        finish_reason: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "artifacts", b"artifacts", "degraded", b"degraded", "missing_parts", b"missing_parts", "model", b"model", "sources", b"sources", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "artifacts", b"artifacts", "degraded", b"degraded", "finish_reason", b"finish_reason", "missing_parts", b"missing_parts", "model", b"model", "sources", b"sources", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
