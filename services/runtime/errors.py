@@ -66,6 +66,11 @@ class Origin:
     """The reason that the origin gave; `NO_ANSWER` when it gave none in time."""
 
 
+BACKUP_DETAILS = ("backupHop", "backupCode", "backupReason", "backupProblem")
+"""What the model that stands in failed with as well, or why it was not asked (the last one only);
+every relay copies these unchanged, as it does an origin."""
+
+
 class SixhopError(Exception):
     """Ends a call with a code, a reason and what a reader can do about it."""
 
@@ -98,6 +103,12 @@ class SixhopError(Exception):
         self.details: dict[str, str] = dict(details or {})
         self.origin = origin
         self.retry_after_s = retry_after_s
+
+    def retell(self, message: str, details: Mapping[str, str]) -> None:
+        """Tell it in other words, and add details; what it is, and whose, stays."""
+        self.args = (message,)
+        self.message = message
+        self.details |= details
 
 
 class RejectedError(SixhopError):

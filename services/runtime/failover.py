@@ -77,7 +77,8 @@ class Failover:
         Nobody sees a part of it, so that a model that fails in the middle is replaced as well.
 
         Raises:
-            SixhopError: neither model wrote a whole text; it is the first one's error.
+            SixhopError: neither model wrote a whole text; it is the first one's error, and tells
+                what the other did.
         """
         return await whole(
             self.stream(

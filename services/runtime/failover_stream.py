@@ -22,6 +22,7 @@ from services.runtime.policies.fallback import BackupConfig, FallbackDriver
 from services.runtime.switch import Switch
 from services.runtime.telemetry import MODEL_SWITCHED, get_logger
 from services.runtime.topology import MODEL
+from services.runtime.two_failures import told_with_backup
 
 CONTEXT_LENGTH = "CONTEXT_LENGTH"
 """The origin's reason when a prompt is longer than the window: never sent again as it is."""
@@ -145,8 +146,9 @@ class FailoverStream:
         """Yield text.
 
         Raises:
-            SixhopError: neither model wrote a whole text; it is the first one's error, or says
-                that the text was cut where a part of it was given for good.
+            SixhopError: neither model wrote a whole text; it is the first one's error and tells
+                what the other did, or says that the text was cut where a part of it was given for
+                good.
         """
         return self._pieces
 
@@ -197,18 +199,22 @@ class FailoverStream:
     async def _next_turn(self, turn: Turn, failure: SixhopError) -> Turn:
         """Return who writes next; raise what is to be told when nobody does."""
         if self._failure is not None:
-            # Both have failed. What a stand-in failed with is in the log, and not the cause.
-            raise self._ended_by(self._failure if turn.switch is not None else failure)
+            # Both have failed. The cause is what the first model did, whoever was asked first.
+            swapped = turn.switch is None
+            first, second = (failure, self._failure) if swapped else (self._failure, failure)
+            raise told_with_backup(self._ended_by(first), second)
         self._failure = failure
         if turn.switch is not None:
             # It was asked first because of an advice, and the first model was not asked at all.
             if self._given or not replaceable(failure):
                 raise self._ended_by(failure)
             return self._primary_turn()
+        if not replaceable(failure):
+            raise self._ended_by(failure)
         try:
             return await self._backup_turn(failure)
-        except DoesNotFitError:
-            raise self._ended_by(failure) from None
+        except DoesNotFitError as problem:
+            raise told_with_backup(self._ended_by(failure), problem) from None
 
     async def _backup_turn(self, failure: SixhopError | None) -> Turn:
         """Return the turn of the model that stands in.
@@ -216,8 +222,6 @@ class FailoverStream:
         Raises:
             DoesNotFitError: it cannot help, or not in time.
         """
-        if failure is not None and not replaceable(failure):
-            raise DoesNotFitError("another model does not cure that")
         continued = self._given and self._terms.live
         written = self.result.text if continued else ""
         if continued and not self._backup.prefills:
@@ -268,8 +272,11 @@ class FailoverStream:
         """
         until = CURRENT.get().self_deadline - self._terms.reserve_s
         left_s = until - self._models.clock.now()
-        if left_s < max(self._backup.first_token_s(self._rules), 0.0) or left_s <= 0:
-            raise DoesNotFitError(f"{left_s:.2f} s are left")
+        first_s = max(self._backup.first_token_s(self._rules), 0.0)
+        if left_s < first_s or left_s <= 0:
+            raise DoesNotFitError(
+                f"{max(left_s, 0.0):.2f} s are left and its first word takes {first_s:.2f} s"
+            )
         return left_s
 
     def _knows_better(self) -> bool:

@@ -9,6 +9,7 @@ from google.rpc import error_details_pb2, status_pb2
 
 from services.runtime.durations import to_duration, to_seconds
 from services.runtime.errors import (
+    BACKUP_DETAILS,
     TABLE,
     CallerError,
     Code,
@@ -81,7 +82,7 @@ def error_info(details: bytes | None) -> error_details_pb2.ErrorInfo | None:
 
 
 def from_status(
-    dependency: str, code: Code, message: str, details: bytes | None, *, cause: str
+    dependency: str, code: Code, message: str, status: bytes | None, *, cause: str
 ) -> SixhopError:
     """Return what a dependency's error is to the hop that called it.
 
@@ -89,10 +90,10 @@ def from_status(
         dependency: the hop that was called.
         code: the code that it answered, or that gRPC made up.
         message: its text.
-        details: the value of `grpc-status-details-bin`, if any.
+        status: the value of `grpc-status-details-bin`, if any.
         cause: the limit that fired, when nothing better is known.
     """
-    info = _find(details, error_details_pb2.ErrorInfo)
+    info = _find(status, error_details_pb2.ErrorInfo)
     if info is None:
         return _from_bare_code(dependency, code, message, cause)
     facts = dict(info.metadata)
@@ -101,17 +102,19 @@ def from_status(
     kind = TABLE.get(info.reason)
     if kind is not None and issubclass(kind, CallerError) and kind.code is code:
         return _caller_error(kind, message, facts, origin)
+    details = {key: facts[key] for key in BACKUP_DETAILS if key in facts}
     if kind is not None and kind.reason == "BUDGET_TOO_SMALL":
-        return kind(message, cause=cause, origin=origin)
+        return kind(message, cause=cause, origin=origin, details=details)
     if code is Code.RESOURCE_EXHAUSTED:
         return DependencyOverloadedError(
             dependency,
             message,
             cause=cause,
             origin=origin,
-            retry_after_s=retry_after_s(details),
+            retry_after_s=retry_after_s(status),
+            details=details,
         )
-    return DependencyFailedError(dependency, message, cause=cause, origin=origin)
+    return DependencyFailedError(dependency, message, cause=cause, origin=origin, details=details)
 
 
 def no_answer(dependency: str, waited_s: float, cause: str) -> DependencyFailedError:

@@ -205,15 +205,18 @@ async def test_a_long_talk_reaches_a_small_model_compressed(client: Client, faul
     assert asked["prompt_characters"] < 8192 * 5 < sum(len(each.content) for each in rounds)
 
 
-@requirement("failover:original-error")
-async def test_when_both_providers_fail_the_first_ones_error_is_told(client: Client) -> None:
+@requirement("failover:original-error", "failover:both-are-told")
+async def test_when_both_providers_fail_both_are_told(client: Client) -> None:
     client.suite.provider.behave("402")
     client.suite.second_provider.behave("500")
 
     run = await chatted(client)
 
     assert run.code is grpc.StatusCode.ABORTED
-    assert run.details["originReason"] == "PROVIDER_NO_BALANCE"
+    assert (run.details["originHop"], run.details["originReason"]) == (LLM, "PROVIDER_NO_BALANCE")
+    assert (run.details["backupHop"], run.details["backupReason"]) == (LLM, "PROVIDER_ERROR")
+    assert "no balance" in run.message
+    assert f"{MODEL_BACKUP} failed as well: the provider failed" in run.message
     assert client.suite.second_provider.requests(run.run_id)
 
 

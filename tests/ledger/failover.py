@@ -18,6 +18,11 @@ FAILOVER: dict[str, Requirement] = {
         "that says why; the answer names the model that wrote it, with its usage.",
         "issue 4",
     ),
+    "failover:both-are-told": Requirement(
+        "An error of two models names what the first did, whose origin stays, and what the second "
+        "did or why it was not asked; both reach the client.",
+        "issue 4",
+    ),
     "failover:buffered": Requirement(
         "Buffered text is sent once a model has ended it well; a model that fails in the middle "
         "is replaced unseen.",

@@ -152,32 +152,6 @@ async def test_live_text_that_has_not_begun_may_be_the_second_models() -> None:
     assert both.second.continued == [False]
 
 
-@requirement("failover:original-error")
-@pytest.mark.parametrize("second", [[failed("UNREACHABLE", hop="llm")], ["a sm", failed()]])
-async def test_when_both_fail_the_first_ones_error_is_told(second: list[object]) -> None:
-    error = failed()
-    both = pair([error], second)  # type: ignore[arg-type]
-
-    with pytest.raises(SixhopError) as caught:
-        await both.write()
-
-    assert caught.value is error
-    assert len(both.switches) == len(second) - 1, "a model that says nothing is not announced"
-    assert both.open_count == 0
-
-
-async def test_live_text_that_both_leave_cut_says_so() -> None:
-    both = pair(["half", failed("CONNECTION_LOST")], [failed("UNREACHABLE")])
-    both.backup.card = PREFILLING
-
-    with pytest.raises(SixhopError) as caught:
-        await both.write(live=True)
-
-    assert caught.value.cause == CUT
-    assert caught.value.origin is not None
-    assert caught.value.origin.reason == "CONNECTION_LOST"
-
-
 @requirement("failover:fits-the-time")
 @pytest.mark.parametrize(("has_s", "asked"), [(7.1, 1), (6.9, 0)])
 async def test_a_second_model_that_would_come_too_late_is_not_asked(

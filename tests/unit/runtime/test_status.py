@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.runtime.errors import (
+    BACKUP_DETAILS,
     TABLE,
     BudgetTooSmallError,
     Code,
@@ -115,6 +116,19 @@ def test_the_origin_is_copied_unchanged_over_two_relays(reason: str) -> None:
     expected = sample(reason).origin or Origin("tool", "tool-7", TABLE[reason].code.name, reason)
     assert first.origin == second.origin == third.origin == expected
     assert type(third) is type(second)
+
+
+@requirement("failover:both-are-told")
+@pytest.mark.parametrize("reason", ["DEPENDENCY_FAILED", "LOAD_SHED", "BUDGET_TOO_SMALL"])
+def test_what_the_second_model_did_is_copied_unchanged_over_two_relays(reason: str) -> None:
+    told = {key: f"the {key}" for key in BACKUP_DETAILS}
+    error = sample(reason)
+    error.retell("both failed", {**told, "own": "stays here"})
+
+    first = received(status_of(error), "domain")
+    second = received(status_of(first, "routing", "routing-1"), "routing")
+
+    assert first.details == second.details == told
 
 
 @requirement("errors:bug-withheld")
