@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-TAG := $(shell git describe --tags --abbrev=0 2>/dev/null)
+BASELINE := protos/baseline.binpb
 ifeq ($(shell command -v uv 2>/dev/null),)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 else
@@ -12,11 +12,11 @@ endif
 WITHOUT_LOCAL_MODEL := $(SIXHOP_MODEL__BASE_URL)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz check proto fmt
+.PHONY: help demo test fuzz check proto proto-baseline fmt
 .DELETE_ON_ERROR:
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 demo: .venv/installed $(if $(WITHOUT_LOCAL_MODEL),,.venv/installed-local) ## ask a real question through all six hops
 	@$(BIN)/sixhop demo $(ARGS)
@@ -34,14 +34,16 @@ check: .venv/installed-dev ## format, lint, types, imports, protos, generated co
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/buf lint protos
 	$(BIN)/buf format protos --diff --exit-code
-ifneq ($(TAG),)
-	$(BIN)/buf breaking protos --against '.git#tag=$(TAG),subdir=protos'
-endif
+	$(BIN)/buf breaking protos --against $(BASELINE)
 	$(BIN)/python protos/generate.py --check
 
 proto: .venv/installed-dev ## write the Python code of the protos
 	$(BIN)/buf format protos --write
 	$(BIN)/python protos/generate.py
+
+proto-baseline: .venv/installed-dev ## promise to all clients what the protos hold now
+	[ ! -e $(BASELINE) ] || $(BIN)/buf breaking protos --against $(BASELINE)
+	$(BIN)/buf build protos --exclude-source-info --output $(BASELINE)
 
 fmt: .venv/installed-dev ## format, and repair what can be repaired
 	$(BIN)/ruff check --fix

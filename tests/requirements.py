@@ -6,8 +6,9 @@ promises is in tests/ledger/engine.py, what load reports and the health board pr
 tests/ledger/health.py, what model calls promise in tests/ledger/model.py, what the model hop
 promises about time in tests/ledger/model_time.py, what failing over promises in
 tests/ledger/failover.py, what the client of the provider promises in
-tests/ledger/provider.py, and what runs promise whose provider fails in
-tests/ledger/provider_faults.py.
+tests/ledger/provider.py, what runs promise whose provider fails in
+tests/ledger/provider_faults.py, and what clients in other languages are promised in
+tests/ledger/strangers.py.
 tests/architecture/test_ledger.py fails on an entry without a test, and on a test in contract/,
 integration/, e2e/ or drills/ without an entry.
 """
@@ -23,6 +24,7 @@ from tests.ledger.model_time import MODEL_TIME
 from tests.ledger.provider import PROVIDER
 from tests.ledger.provider_faults import PROVIDER_FAULTS
 from tests.ledger.sim import SIM
+from tests.ledger.strangers import STRANGERS
 
 __all__ = ["REQUIREMENTS", "Requirement", "requirement"]
 
@@ -34,6 +36,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     **SIM,
     **FAILOVER,
     **PROVIDER_FAULTS,
+    **STRANGERS,
     "architecture:banned-calls": Requirement(
         "Time, chance and the environment are read in one file each and given to all others.",
         "style 1",
