@@ -342,7 +342,7 @@ REQUIREMENTS: dict[str, Requirement] = {
         "style 3",
     ),
     "server:reflection": Requirement(
-        "A hop lists its services by reflection.",
+        "A hop lists and describes its services by reflection, in both versions of it.",
         "issue 2",
     ),
     "server:unknown-methods": Requirement(

@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 
 import grpc
-from grpc_reflection.v1alpha import reflection
 
 from services.runtime.background import background
 from services.runtime.checks.finding import Examine, Finding
@@ -33,6 +32,7 @@ from services.runtime.orders import Authority, Orders
 from services.runtime.outgoing import Outgoing
 from services.runtime.policies.self_ejection import LagConfig, LagReadiness
 from services.runtime.process_state import ProcessState
+from services.runtime.reflection import add_reflection
 from services.runtime.reload import (
     Live,
     edge_rules,
@@ -301,7 +301,7 @@ async def _start(hop: Hop) -> None:
     await hop.health.register(hop.server, hop.services)
     hop.runtime.add_to(hop.server)
     names = [*hop.services, "grpc.health.v1.Health", "sixhop.runtime.v1.RuntimeService"]
-    reflection.enable_server_reflection([*names, reflection.SERVICE_NAME], hop.server)
+    add_reflection(hop.server, names)
     await hop.server.start()
     get_logger().info(HOP_SERVING, address=hop.config.address(hop.name))
     hop.runtime.remember_own_tasks()

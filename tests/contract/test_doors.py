@@ -9,7 +9,6 @@ from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2
 from grpc_health.v1.health_pb2_grpc import HealthStub
 from grpc_reflection.v1alpha import reflection_pb2
-from grpc_reflection.v1alpha.reflection_pb2_grpc import ServerReflectionStub
 
 from services.runtime.client import open_channel
 from services.runtime.topology import HOPS
@@ -50,6 +49,22 @@ def stream(stub: Callable[[Any], Any], method: str, request: Message) -> Call:
         return [event async for event in getattr(stub(channel), method)(request, timeout=timeout_s)]
 
     return call
+
+
+async def reflected(
+    channel: grpc.aio.Channel, version: str, request: reflection_pb2.ServerReflectionRequest
+) -> reflection_pb2.ServerReflectionResponse:
+    """Ask one question of one version of reflection."""
+    call: Any = channel.stream_stream(
+        f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo",
+        request_serializer=reflection_pb2.ServerReflectionRequest.SerializeToString,
+        response_deserializer=reflection_pb2.ServerReflectionResponse.FromString,
+    )(timeout=5.0)
+    await call.write(request)
+    await call.done_writing()
+    (answer,) = [each async for each in call]
+    assert isinstance(answer, reflection_pb2.ServerReflectionResponse)
+    return answer
 
 
 INNER: list[tuple[str, Call]] = [
@@ -154,14 +169,18 @@ async def test_an_unknown_service_has_no_health() -> None:
 
 
 @requirement("server:reflection")
+@pytest.mark.parametrize("version", ["v1", "v1alpha"])
 @pytest.mark.parametrize("hop", HOPS)
-async def test_reflection_lists_what_a_hop_serves(hop: str) -> None:
+async def test_reflection_lists_and_describes_what_a_hop_serves(hop: str, version: str) -> None:
     async with running() as suite, open_channel(suite.config.address(hop)) as channel:
-        stub: Any = ServerReflectionStub(channel)  # type: ignore[arg-type]
-        call = stub.ServerReflectionInfo(timeout=5.0)
-        await call.write(reflection_pb2.ServerReflectionRequest(list_services=""))
-        answer = await call.read()
-        call.cancel()
+        listed = await reflected(
+            channel, version, reflection_pb2.ServerReflectionRequest(list_services="")
+        )
+        names = {service.name for service in listed.list_services_response.service}
+        asked = [
+            reflection_pb2.ServerReflectionRequest(file_containing_symbol=name) for name in names
+        ]
+        described = [await reflected(channel, version, request) for request in asked]
 
-    names = {service.name for service in answer.list_services_response.service}
     assert names >= {SERVICES[hop], "grpc.health.v1.Health", "sixhop.runtime.v1.RuntimeService"}
+    assert all(each.file_descriptor_response.file_descriptor_proto for each in described)
