@@ -30,9 +30,10 @@ class BackupConfig:
     window_tokens: Annotated[int, Field(ge=256)] = 4096
     """What prompt and answer may have together while it has not told; few models have less, and
     no conversation fits below 256."""
-    first_token_s: NonNegativeFloat = 1.0
-    """What its first word takes while nobody knows, seconds: a small model reads a thousand tokens
-    in that time. With less left it is not asked."""
+    first_token_s: NonNegativeFloat = 0.25
+    """What its first word takes while nobody knows, seconds. With less left it is not asked; a
+    quarter of a second, because too high a guess costs an answer that it would have given, and too
+    low a one only tells the error a moment later."""
     refresh_interval_s: PositiveFloat = 30.0
     """How often it is asked what it can, seconds; a model is changed by a new start."""
     refresh_timeout_s: PositiveFloat = 2.0

@@ -71,12 +71,12 @@ async def test_of_two_long_stories_both_beginnings_are_told() -> None:
 
 @requirement("failover:both-are-told")
 async def test_why_the_second_model_was_not_asked_is_told() -> None:
-    both = pair([Takes(6.5), failed()])
+    both = pair([Takes(6.8), failed()])
 
     with pytest.raises(SixhopError) as caught:
         await both.write(has_s=7.0)
 
-    why = "0.50 s are left and its first word takes 1.00 s"
+    why = "0.20 s are left and its first word takes 0.25 s"
     assert caught.value.message.endswith(f"; model_backup was not asked: {why}")
     assert caught.value.details == {"backupProblem": f"was not asked: {why}"}
 
