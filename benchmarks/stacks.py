@@ -15,6 +15,7 @@ from services.runtime.call import CallLimits
 from services.runtime.client import Dependency
 from services.runtime.clock import Clock
 from services.runtime.config import load_config
+from services.runtime.door import Door
 from services.runtime.estimate import PathEstimator
 from services.runtime.loads import Loads
 from services.runtime.outgoing import Outgoing
@@ -106,7 +107,7 @@ def relay(clock: Clock, *, engine: bool) -> tuple[PolicyInterceptor, Dependency]
         )
         policies = client_policies(config, clock, random.Random(1), lambda change: None)
     stack = server_stack(clock, activity, EdgeRules(), guards, estimator, log_calls=False)
-    interceptor = PolicyInterceptor("routing", "routing-1", stack, clock)
+    interceptor = PolicyInterceptor(Door("routing", "routing-1", stack, clock))
     outgoing = Outgoing(
         "routing", "domain", _LIMITS, client_stack(clock, activity, policies, estimator), clock
     )

@@ -113,6 +113,8 @@ class Inbound:
     """When admission let it in."""
     admitted_as: int = 0
     """How many calls were then in flight, this one included."""
+    credential: str = ""
+    """What the caller shows to be known by, as it came; read at the edge only."""
 
     @property
     def self_deadline(self) -> float:

@@ -13,6 +13,9 @@ TENANT_KEY = "x-sixhop-tenant"
 CRITICALITY_KEY = "x-sixhop-criticality"
 TRACEPARENT_KEY = "traceparent"
 
+CREDENTIAL_KEY = "authorization"
+"""What a client shows to be known by: `Bearer` and a key, or a token."""
+
 REPORTS_WANTED_KEY = "x-sixhop-reports"
 """`1` asks for reports of every hop with an answer that is no error."""
 
@@ -42,6 +45,14 @@ def read_identity(metadata: Iterable[tuple[str, str | bytes]]) -> Identity:
         traceparent,
         found.get(REPORTS_WANTED_KEY) == "1",
     )
+
+
+def read_credential(metadata: Iterable[tuple[str, str | bytes]]) -> str:
+    """Return what came to be known by; empty when nothing did."""
+    for key, value in metadata:
+        if key == CREDENTIAL_KEY and isinstance(value, str):
+            return value
+    return ""
 
 
 def write_identity(identity: Identity) -> list[tuple[str, str]]:

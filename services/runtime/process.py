@@ -4,9 +4,9 @@ import asyncio
 import gc
 import random
 import signal
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from services.runtime.checks.finding import Examine, Finding
 from services.runtime.client import MAX_MESSAGE_BYTES, Dependency, open_channel
 from services.runtime.clock import Clock, MonotonicClock, process_cpu_s
 from services.runtime.config import Config, ConfigError, HopSettings, load_config, pod_name
+from services.runtime.door import Door
 from services.runtime.estimate import PathEstimator
 from services.runtime.fitness import watching_fitness
 from services.runtime.health import Health
@@ -83,7 +84,7 @@ class PortTakenError(Exception):
     """Says that another process listens on the port."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Hop:
     """Is what a room gets to work with."""
 
@@ -92,6 +93,9 @@ class Hop:
     live: Live
     clock: Clock
     activity: Activity
+    door: Door
+    """The policies around what is served; a room that opens a door of its own leads calls through
+    them."""
     server: grpc.aio.Server
     health: Health
     runtime: RuntimeServicer
@@ -101,8 +105,10 @@ class Hop:
     """What the endpoints that this process calls have told of their load."""
     estimator: PathEstimator | None
     """Learns what calls take; None while the engine is off."""
-    services: list[str]
+    services: list[str] = field(default_factory=list)
     """The full names of the gRPC services; the room adds its own before it yields."""
+    draining: list[Callable[[float], Awaitable[None]]] = field(default_factory=list)
+    """Closes what else than gRPC calls comes in by, within so many seconds; the room adds them."""
 
     @property
     def config(self) -> Config:
@@ -250,11 +256,23 @@ async def serving(
         meter = LoadMeter(state, estimator, process_cpu_s)
         load_report = LoadReporter(meter.measure, clock).current
     identify = edge_identity if name == GATEWAY else None
-    interceptor = PolicyInterceptor(name, pod, stack, clock, identify, load_report, first_event)
+    door = Door(name, pod, stack, clock, first_event)
+    interceptor = PolicyInterceptor(door, identify, load_report)
     server = grpc.aio.server(interceptors=[interceptor], options=SERVER_OPTIONS)
     live = Live(name, config, stack, guards, policies)
     hop = Hop(
-        name, pod, live, clock, activity, server, health, runtime, policies, loads, estimator, []
+        name=name,
+        pod=pod,
+        live=live,
+        clock=clock,
+        activity=activity,
+        door=door,
+        server=server,
+        health=health,
+        runtime=runtime,
+        policies=policies,
+        loads=loads,
+        estimator=estimator,
     )
     _bind(server, config, name)
     try:
@@ -326,6 +344,7 @@ async def _drain(hop: Hop, settings: HopSettings, buffer: LineBuffer) -> None:
     log.info(HOP_DRAINING, inflight=hop.activity.inflight)
     await hop.health.drain()
     # Sends GOAWAY: callers go elsewhere, calls in flight end in peace or with the time.
-    await hop.server.stop(settings.drain_timeout_s)
+    within_s = settings.drain_timeout_s
+    await asyncio.gather(hop.server.stop(within_s), *(close(within_s) for close in hop.draining))
     log.info(HOP_STOPPED, cut=hop.activity.inflight)
     buffer.flush()

@@ -8,6 +8,7 @@ from typing import Any, NoReturn, cast
 
 import grpc
 
+from services.runtime import door as runtime
 from services.runtime.call import Criticality, Identity
 from services.runtime.clock import Clock
 from services.runtime.estimate import PathEstimator
@@ -84,9 +85,8 @@ class Door:
         )
         hop = "gateway" if edge else "tool"
         first_event = self.estimator.served.first_event
-        self._interceptor = PolicyInterceptor(
-            hop, f"{hop}-1", stack, clock, first_event=first_event
-        )
+        self._door = runtime.Door(hop, f"{hop}-1", stack, clock, first_event)
+        self._interceptor = PolicyInterceptor(self._door)
 
     async def serve(
         self,
@@ -166,7 +166,7 @@ class Door:
         loop = asyncio.get_running_loop()
         tasks = len(asyncio.all_tasks()) - 1
         found |= {"tasks": tasks} if tasks else {}
-        watched = len(self._interceptor.cutoffs)
+        watched = len(self._door.cutoffs)
         found |= {"cutoffs": watched} if watched else {}
         # One timer is the door's own, and it outlives the call that it was set for.
         if isinstance(loop, FakeTimeLoop) and loop.timer_count() > 1:

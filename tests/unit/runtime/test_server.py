@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.runtime.call import CURRENT, Call, CallLimits, Identity, Inbound
+from services.runtime.door import Door
 from services.runtime.errors import Code, NotFoundError
 from services.runtime.outgoing import Outgoing
 from services.runtime.policies.deadline import margin_s
@@ -39,7 +40,7 @@ def door(edge: EdgeRules | None = None, hop: str = "tool") -> PolicyInterceptor:
     stack = server_stack(
         CLOCK, Activity(), edge or EdgeRules(), server_guards(CLOCK), log_calls=False
     )
-    return PolicyInterceptor(hop, f"{hop}-7", stack, CLOCK)
+    return PolicyInterceptor(Door(hop, f"{hop}-7", stack, CLOCK))
 
 
 def info(answered: Answered) -> error_details_pb2.ErrorInfo:
@@ -332,12 +333,9 @@ def test_our_codes_reach_the_wire_as_grpc_names_them() -> None:
 @requirement("heartbeat:is-no-answer")
 def test_a_heartbeat_does_not_begin_an_answer() -> None:
     told: list[float] = []
+    stack = server_stack(CLOCK, Activity(), EdgeRules(), server_guards(CLOCK), log_calls=False)
     interceptor = PolicyInterceptor(
-        "model",
-        "model-7",
-        server_stack(CLOCK, Activity(), EdgeRules(), server_guards(CLOCK), log_calls=False),
-        CLOCK,
-        first_event=lambda inbound: told.append(CLOCK.now() - START),
+        Door("model", "model-7", stack, CLOCK, lambda inbound: told.append(CLOCK.now() - START))
     )
 
     async def stream(request: Any, context: Any) -> AsyncIterator[Any]:

@@ -8,6 +8,7 @@ import grpc
 import pytest
 
 from services.runtime.call import Inbound
+from services.runtime.door import Door
 from services.runtime.guarding import Guard
 from services.runtime.server import PolicyInterceptor
 from sixhop.model.v1 import model_pb2
@@ -42,7 +43,7 @@ class QuietContext:
 
 def door() -> PolicyInterceptor:
     """Return a door without policies."""
-    return PolicyInterceptor("tool", "tool-7", [], CLOCK)
+    return PolicyInterceptor(Door("tool", "tool-7", [], CLOCK))
 
 
 @requirement("stream:cancelled-when-left")
@@ -64,7 +65,7 @@ async def test_what_a_service_holds_is_free_before_its_call_counts_as_ended() ->
     async def found(details: Any) -> Any:
         return grpc.unary_stream_rpc_method_handler(handler)
 
-    interceptor = PolicyInterceptor("tool", "tool-7", [Ending()], CLOCK)
+    interceptor = PolicyInterceptor(Door("tool", "tool-7", [Ending()], CLOCK))
     details: Any = Details("/sixhop.tool.v1.ToolService/Test")
     wrapped: Any = await interceptor.intercept_service(found, details)
     stream = wrapped.unary_stream(None, QuietContext())
