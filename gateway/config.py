@@ -1,5 +1,7 @@
 """Defines the settings of the gateway."""
 
+from typing import Literal
+
 from pydantic import Field
 
 from services.runtime.config import HopSettings
@@ -19,3 +21,17 @@ class GatewaySettings(HopSettings):
     max_history_bytes: int = Field(default=768 * 1024, ge=0)
     """The largest history, with all that belongs to its messages; the model hop takes a prompt of
     a megabyte, rules and question included."""
+    http_host: str = ""
+    """The address of the HTTP door; empty takes the one of the gRPC door."""
+    http_port: int | None = Field(default=None, ge=0, le=65535)
+    """The TCP port of the HTTP door; unset is eighty above the hop's own port where that is the
+    usual one (7480), and a free one elsewhere, which the log tells. 0 takes a free one."""
+    http_idle_limit_s: float = Field(default=30.0, ge=1, le=3600)
+    """How long the most impatient proxy before the door keeps a silent connection, seconds: a
+    stream with nothing to say sends a comment after a third of it. nginx allows 60."""
+    http_delivery: Literal["buffered", "live"] = "live"
+    """How streams over HTTP give text when the request does not say. `live`: as it is written, and
+    a model that fails in the middle ends the stream with an error unless another can go on.
+    `buffered`: once it is complete, so that another model can begin anew unseen."""
+    max_body_bytes: int = Field(default=24 * 1024 * 1024, ge=1)
+    """The largest body of an HTTP request; files travel in it as base64."""

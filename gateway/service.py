@@ -1,17 +1,17 @@
-"""Serves the gateway hop for gRPC clients: makes runs and streams their events."""
+"""Serves the gateway hop for gRPC clients."""
 
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import grpc
 
 from gateway.config import GatewaySettings
-from gateway.question import check_question
-from services.runtime.call import CURRENT
-from services.runtime.client import Dependency
-from services.runtime.durations import to_duration
-from services.runtime.errors import DependencyFailedError, Origin
+from gateway.desk import Desk
+from gateway.http.door import http_door
+from gateway.http.front import Front
+from gateway.http.sse import KeepAlive
+from gateway.runner import Runner
 from services.runtime.process import Hop
 from services.runtime.topology import GATEWAY, ROUTING
 from sixhop.gateway.v1 import gateway_pb2
@@ -19,9 +19,6 @@ from sixhop.gateway.v1.gateway_pb2_grpc import (
     GatewayServiceServicer,
     add_GatewayServiceServicer_to_server,
 )
-from sixhop.routing.v1 import routing_pb2
-from sixhop.routing.v1.routing_pb2_grpc import RoutingServiceStub
-from sixhop.type.v1 import run_pb2
 
 SERVICE = "sixhop.gateway.v1.GatewayService"
 
@@ -29,33 +26,17 @@ SERVICE = "sixhop.gateway.v1.GatewayService"
 class GatewayServicer(GatewayServiceServicer):
     """Takes questions from clients."""
 
-    def __init__(self, routing: Dependency, settings: GatewaySettings) -> None:
-        """Take the way to routing, and the limits of the door."""
-        self._routing = routing
-        self._stub = RoutingServiceStub(routing.channel)
-        self._settings = settings
+    def __init__(self, runner: Runner) -> None:
+        """Take what makes the runs."""
+        self._runner = runner
 
-    async def Run(  # gRPC's name
+    def Run(  # gRPC's name
         self,
         request: gateway_pb2.RunRequest,
         context: grpc.aio.ServicerContext[Any, Any],
     ) -> AsyncIterator[gateway_pb2.RunResponse]:
         """Run a question and stream what happens."""
-        check_question(request.question, self._settings)
-        inbound = CURRENT.get()
-        accepted = run_pb2.RunAccepted(
-            run_id=inbound.identity.run_id,
-            budget_duration=to_duration(inbound.time_remaining_on_arrival_s),
-        )
-        yield gateway_pb2.RunResponse(sequence=1, event=run_pb2.RunEvent(accepted=accepted))
-        sequence = 1
-        asked = routing_pb2.RouteRequest(
-            question=request.question, agent=request.agent, delivery=request.delivery
-        )
-        async with aclosing(self._events(asked)) as events:
-            async for event in events:
-                sequence += 1
-                yield gateway_pb2.RunResponse(sequence=sequence, event=event)
+        return self._runner.run(request)
 
     async def Ask(  # gRPC's name
         self,
@@ -63,67 +44,23 @@ class GatewayServicer(GatewayServiceServicer):
         context: grpc.aio.ServicerContext[Any, Any],
     ) -> gateway_pb2.AskResponse:
         """Run a question and give the whole answer at once."""
-        check_question(request.question, self._settings)
-        answer = gateway_pb2.AskResponse(run_id=CURRENT.get().identity.run_id)
-        texts: list[str] = []
-        # Nobody sees a part of it, so that text may be taken back.
-        asked = routing_pb2.RouteRequest(question=request.question, agent=request.agent)
-        async with aclosing(self._events(asked)) as events:
-            async for event in events:
-                kind = event.WhichOneof("event")
-                if kind == "text_delta":
-                    texts.append(event.text_delta.text)
-                elif kind == "restarted":
-                    texts.clear()
-                elif kind == "degraded":
-                    answer.degradations.append(event.degraded)
-                elif kind == "finished":
-                    _fill(answer, event.finished)
-        answer.text = "".join(texts)
-        return answer
-
-    async def _events(
-        self, request: routing_pb2.RouteRequest
-    ) -> AsyncGenerator[run_pb2.RunEvent, None]:
-        last: run_pb2.RunEvent | None = None
-        async with self._routing.stream(self._stub.Route, request) as responses:
-            async for response in responses:
-                if last is not None:
-                    raise _incomplete("went on after its last event")
-                if response.event.WhichOneof("event") == "finished":
-                    # Kept until the stream has ended well: a run that fails has no last event.
-                    last = response.event
-                else:
-                    yield response.event
-        if last is None:
-            raise _incomplete("ended without its last event")
-        yield last
+        return await self._runner.ask(request)
 
 
 @asynccontextmanager
 async def open_hop(hop: Hop) -> AsyncIterator[None]:
-    """Open the gateway hop: it can work once its door is open."""
+    """Open the gateway hop: it can work once its doors are open."""
     settings = hop.config.section(GATEWAY, GatewaySettings)
     async with hop.dependency(ROUTING) as routing:
-        add_GatewayServiceServicer_to_server(GatewayServicer(routing, settings), hop.server)
+        runner = Runner(routing, settings)
+        add_GatewayServiceServicer_to_server(GatewayServicer(runner), hop.server)
         hop.services.append(SERVICE)
-        await hop.health.set_ready()
-        yield
-
-
-def _fill(answer: gateway_pb2.AskResponse, finished: run_pb2.RunFinished) -> None:
-    answer.agent = finished.agent
-    answer.model = finished.model
-    answer.usage.CopyFrom(finished.usage)
-    answer.artifacts.extend(finished.artifacts)
-    answer.missing_parts.extend(finished.missing_parts)
-    answer.sources.extend(finished.sources)
-
-
-def _incomplete(how: str) -> DependencyFailedError:
-    return DependencyFailedError(
-        ROUTING,
-        f"the run {how}; the answer is not complete",
-        cause="truncated",
-        origin=Origin(ROUTING, code="OK", reason="TRUNCATED"),
-    )
+        front = Front(
+            hop=hop,
+            settings=settings,
+            desk=Desk(hop.door, runner),
+            keep=KeepAlive(hop.clock, settings.http_idle_limit_s / 3),
+        )
+        async with http_door(front):
+            await hop.health.set_ready()
+            yield

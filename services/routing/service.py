@@ -12,7 +12,7 @@ from services.routing.config import BoardSettings, RoutingSettings
 from services.routing.decision import ContextSize, ModelRoute, RouteDecision, decide
 from services.routing.directory import AgentDirectory
 from services.routing.embedding import E5Embedder, EmbeddingThread
-from services.routing.intent import Choice
+from services.routing.intent import Choice, IntentIndex
 from services.routing.polling import Poller
 from services.routing.ports import DomainReplicas, open_replicas
 from services.routing.redis_store import RedisStore
@@ -93,6 +93,22 @@ class RoutingServicer(RoutingServiceServicer):
                 yield routing_pb2.RouteResponse(sequence=sequence, event=response.event)
                 running.hold(self._clock.now() - given_at)
 
+    async def ListAgents(  # gRPC's name
+        self,
+        request: routing_pb2.ListAgentsRequest,
+        context: grpc.aio.ServicerContext[Any, Any],
+    ) -> routing_pb2.ListAgentsResponse:
+        """List the agents that can be asked for."""
+        cards = sorted(self._agents().cards, key=lambda card: card.name)
+        return routing_pb2.ListAgentsResponse(
+            agents=[
+                routing_pb2.AgentSummary(
+                    name=card.name, description=card.description, reads_data=card.reads_data
+                )
+                for card in cards
+            ]
+        )
+
     def _decide(self, agent: str) -> RouteDecision:
         """Decide where the run goes, before anyone waits for it."""
         index, now = self._directory.index, self._clock.now()
@@ -118,7 +134,7 @@ class RoutingServicer(RoutingServiceServicer):
             route_why=decision.reason,
         )
 
-    async def _choose(self, request: routing_pb2.RouteRequest) -> Choice:
+    def _agents(self) -> IntentIndex:
         index = self._directory.index
         if index is None:
             raise SelfUnavailableError(
@@ -126,6 +142,10 @@ class RoutingServicer(RoutingServiceServicer):
                 cause="starting",
                 retry_after_s=1.0,
             )
+        return index
+
+    async def _choose(self, request: routing_pb2.RouteRequest) -> Choice:
+        index = self._agents()
         if request.agent:
             if request.agent not in index.names:
                 raise NotFoundError("agent", request.agent, index.names)

@@ -39,13 +39,40 @@ def to_status(
     Exactly one ErrorInfo; RetryInfo when the error says when to come back; BadRequest when it
     names a field. The text of a defect is withheld.
     """
+    message, metadata = status_info(error, hop=hop, remaining_s=remaining_s, wait_s=wait_s)
+    if pod:
+        metadata["pod"] = pod
+    status = status_pb2.Status(code=int(error.code), message=_cut(message))
+    info = error_details_pb2.ErrorInfo(
+        reason=error.reason,
+        domain=f"{hop}{DOMAIN_SUFFIX}",
+        metadata=metadata,
+    )
+    _pack(status, info)
+    if error.retry_after_s is not None:
+        delay = to_duration(error.retry_after_s)
+        _pack(status, error_details_pb2.RetryInfo(retry_delay=delay))
+    if isinstance(error, InvalidArgumentError) and error.field:
+        bad = error_details_pb2.BadRequest()
+        field = _cut(error.field, MAX_VALUE_BYTES)
+        bad.field_violations.add(field=field, description=_cut(error.problem))
+        _pack(status, bad)
+    return status
+
+
+def status_info(
+    error: SixhopError, *, hop: str, remaining_s: float, wait_s: float
+) -> tuple[str, dict[str, str]]:
+    """Return what is told of an error that `hop` answers: a text for people, facts for machines.
+
+    The text of a defect is withheld; facts that are empty are left out.
+    """
     message = error.message
     if isinstance(error, SelfBugError):
         message = f"{hop} has a defect; its log tells more"
     metadata = {
         **{key: _cut(value, MAX_VALUE_BYTES) for key, value in error.details.items()},
         "hop": hop,
-        "pod": pod,
         "cause": error.cause or error.reason.lower(),
         "remainingMs": str(max(0, round(remaining_s * 1000))),
         "waitMs": str(round(wait_s * 1000)),
@@ -58,22 +85,7 @@ def to_status(
             "originCode": origin.code,
             "originReason": origin.reason,
         }
-    status = status_pb2.Status(code=int(error.code), message=_cut(message))
-    info = error_details_pb2.ErrorInfo(
-        reason=error.reason,
-        domain=f"{hop}{DOMAIN_SUFFIX}",
-        metadata={key: value for key, value in metadata.items() if value},
-    )
-    _pack(status, info)
-    if error.retry_after_s is not None:
-        delay = to_duration(error.retry_after_s)
-        _pack(status, error_details_pb2.RetryInfo(retry_delay=delay))
-    if isinstance(error, InvalidArgumentError) and error.field:
-        bad = error_details_pb2.BadRequest()
-        field = _cut(error.field, MAX_VALUE_BYTES)
-        bad.field_violations.add(field=field, description=_cut(error.problem))
-        _pack(status, bad)
-    return status
+    return message, {key: value for key, value in metadata.items() if value}
 
 
 def error_info(details: bytes | None) -> error_details_pb2.ErrorInfo | None:

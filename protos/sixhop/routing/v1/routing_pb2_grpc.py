@@ -40,6 +40,11 @@ class RoutingServiceStub:
                 request_serializer=sixhop_dot_routing_dot_v1_dot_routing__pb2.RouteRequest.SerializeToString,
                 response_deserializer=sixhop_dot_routing_dot_v1_dot_routing__pb2.RouteResponse.FromString,
                 _registered_method=True)
+        self.ListAgents = channel.unary_unary(
+                '/sixhop.routing.v1.RoutingService/ListAgents',
+                request_serializer=sixhop_dot_routing_dot_v1_dot_routing__pb2.ListAgentsRequest.SerializeToString,
+                response_deserializer=sixhop_dot_routing_dot_v1_dot_routing__pb2.ListAgentsResponse.FromString,
+                _registered_method=True)
 
 
 class RoutingServiceServicer:
@@ -57,6 +62,13 @@ class RoutingServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListAgents(self, request, context):
+        """Lists the agents that can be asked for. UNAVAILABLE until they are known.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_RoutingServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -64,6 +76,11 @@ def add_RoutingServiceServicer_to_server(servicer, server):
                     servicer.Route,
                     request_deserializer=sixhop_dot_routing_dot_v1_dot_routing__pb2.RouteRequest.FromString,
                     response_serializer=sixhop_dot_routing_dot_v1_dot_routing__pb2.RouteResponse.SerializeToString,
+            ),
+            'ListAgents': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListAgents,
+                    request_deserializer=sixhop_dot_routing_dot_v1_dot_routing__pb2.ListAgentsRequest.FromString,
+                    response_serializer=sixhop_dot_routing_dot_v1_dot_routing__pb2.ListAgentsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -94,6 +111,33 @@ class RoutingService:
             '/sixhop.routing.v1.RoutingService/Route',
             sixhop_dot_routing_dot_v1_dot_routing__pb2.RouteRequest.SerializeToString,
             sixhop_dot_routing_dot_v1_dot_routing__pb2.RouteResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListAgents(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sixhop.routing.v1.RoutingService/ListAgents',
+            sixhop_dot_routing_dot_v1_dot_routing__pb2.ListAgentsRequest.SerializeToString,
+            sixhop_dot_routing_dot_v1_dot_routing__pb2.ListAgentsResponse.FromString,
             options,
             channel_credentials,
             insecure,

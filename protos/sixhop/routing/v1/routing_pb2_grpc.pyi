@@ -23,6 +23,8 @@ class RoutingServiceStub:
     `finished`, then status OK; a failure ends with a non-OK status. An unknown
     agent is NOT_FOUND and names the known ones.
     """
+    ListAgents: _aio.UnaryUnaryMultiCallable[_routing_pb2.ListAgentsRequest, _routing_pb2.ListAgentsResponse]
+    """Lists the agents that can be asked for. UNAVAILABLE until they are known."""
 
 class RoutingServiceServicer(metaclass=_abc_1.ABCMeta):
     """Chooses who answers a question."""
@@ -39,5 +41,13 @@ class RoutingServiceServicer(metaclass=_abc_1.ABCMeta):
         `finished`, then status OK; a failure ends with a non-OK status. An unknown
         agent is NOT_FOUND and names the known ones.
         """
+
+    @_abc_1.abstractmethod
+    def ListAgents(
+        self,
+        request: _routing_pb2.ListAgentsRequest,
+        context: _aio.ServicerContext[_routing_pb2.ListAgentsRequest, _abc.Awaitable[_routing_pb2.ListAgentsResponse]],
+    ) -> _abc.Awaitable[_routing_pb2.ListAgentsResponse]:
+        """Lists the agents that can be asked for. UNAVAILABLE until they are known."""
 
 def add_RoutingServiceServicer_to_server(servicer: RoutingServiceServicer, server: _aio.Server) -> None: ...

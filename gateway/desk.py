@@ -1,0 +1,74 @@
+"""Takes runs in this process, for doors that are no gRPC door."""
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
+from functools import partial
+
+from gateway.runner import Runner
+from services.runtime.call import Identity, Inbound
+from services.runtime.door import Door
+from services.runtime.errors import SixhopError
+from services.runtime.identity import edge_identity
+from sixhop.gateway.v1 import gateway_pb2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrival:
+    """Says who comes in, and how long they wait."""
+
+    remaining_s: float | None = None
+    """What the caller has left, seconds; None leaves it to the gateway."""
+    identity: Identity = field(default_factory=Identity)
+    """Whose request it is, as it came."""
+    credential: str = ""
+    """What the caller shows to be known by, as it came."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentCard:
+    """Describes an agent to those who choose."""
+
+    name: str
+    description: str
+
+
+class Desk:
+    """Leads runs through the policies of the gateway, as its gRPC door does."""
+
+    def __init__(self, door: Door, runner: Runner) -> None:
+        """Take the policies, and what makes runs."""
+        self._door = door
+        self._runner = runner
+
+    def arrive(self, method: str, arrival: Arrival, *, streaming: bool) -> Inbound:
+        """Begin a call; what is told of it later, such as its reports, is in what is returned."""
+        identity = edge_identity(arrival.identity)
+        inbound = self._door.arrive(method, arrival.remaining_s, identity, streaming=streaming)
+        inbound.credential = arrival.credential
+        return inbound
+
+    async def ask(
+        self, inbound: Inbound, request: gateway_pb2.AskRequest
+    ) -> gateway_pb2.AskResponse:
+        """Run a question and return the whole answer.
+
+        Raises:
+            SixhopError: it was refused or failed; `status` says what the contract makes of that.
+        """
+        return await self._door.unary(inbound, partial(self._runner.ask, request))
+
+    def run(
+        self, inbound: Inbound, request: gateway_pb2.RunRequest
+    ) -> AsyncGenerator[gateway_pb2.RunResponse, None]:
+        """Run a question and return its events as they happen; they raise as `ask` does."""
+        return self._door.stream(inbound, self._runner.run(request), _settle)
+
+    async def agents(self, inbound: Inbound) -> list[AgentCard]:
+        """Return who can be asked; raises as `ask` does."""
+        listed = await self._door.unary(inbound, self._runner.agents)
+        return [AgentCard(each.name, each.description) for each in listed.agents]
+
+
+async def _settle(inbound: Inbound, failure: SixhopError | None) -> None:
+    if failure is not None:
+        raise failure

@@ -1,0 +1,94 @@
+"""Opens the HTTP door of the gateway, in the process and on the loop of the gRPC door."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+import uvicorn
+
+from gateway.config import GatewaySettings
+from gateway.http.app import make_app
+from gateway.http.front import Front
+from services.runtime.background import background
+from services.runtime.config import ConfigError
+from services.runtime.telemetry import HTTP_SERVING, get_logger
+from services.runtime.topology import DEFAULT_PORTS, GATEWAY
+
+PORT_DISTANCE = 80
+"""How far the port is from the hop's own, when both are the usual ones: 7480."""
+START_LIMIT_S = 5.0
+STOP_LIMIT_S = 2.0
+BACKLOG = 2048
+
+
+class _Server(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals to the process, which drains both doors."""
+        yield
+
+
+@asynccontextmanager
+async def http_door(front: Front) -> AsyncIterator[None]:
+    """Serve HTTP while the block runs.
+
+    Raises:
+        ConfigError: the port cannot be had.
+    """
+    listener = _listen(front.settings, front.hop.config.port(GATEWAY))
+    config = uvicorn.Config(
+        make_app(front),
+        http="httptools",
+        ws="none",
+        loop="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+    )
+    server = _Server(config)
+
+    async def drain(within_s: float) -> None:
+        config.timeout_graceful_shutdown = max(1, round(within_s))
+        server.should_exit = True
+        await asyncio.wait([serving], timeout=within_s + STOP_LIMIT_S)
+
+    async with background(front.keep.run()):
+        serving = asyncio.create_task(server.serve([listener]))
+        front.hop.draining.append(drain)
+        try:
+            async with asyncio.timeout(START_LIMIT_S):
+                while not server.started:
+                    await front.hop.clock.sleep(0.005)
+            host, port = listener.getsockname()[:2]
+            get_logger().info(HTTP_SERVING, address=f"{host}:{port}")
+            yield
+        finally:
+            await drain(0)
+            serving.cancel()
+
+
+def http_port(settings: GatewaySettings, port: int) -> int:
+    """Return where HTTP is served; 0 takes a free port.
+
+    Args:
+        settings: those of the gateway.
+        port: where its gRPC door is.
+    """
+    if settings.http_port is not None:
+        return settings.http_port
+    return port + PORT_DISTANCE if port == DEFAULT_PORTS[GATEWAY] else 0
+
+
+def _listen(settings: GatewaySettings, grpc_port: int) -> socket.socket:
+    host, port = settings.http_host or settings.host, http_port(settings, grpc_port)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host.strip("[]"), port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        raise ConfigError(
+            f"{host}:{port} is taken; set SIXHOP_GATEWAY__HTTP_PORT to a free port, or to 0 for "
+            f"any ({error.strerror})"
+        ) from None

@@ -1,0 +1,119 @@
+"""Makes runs, for every door of the gateway."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from gateway.config import GatewaySettings
+from gateway.question import check_question
+from services.runtime.call import CURRENT, Callee
+from services.runtime.client import Dependency
+from services.runtime.durations import to_duration
+from services.runtime.errors import DependencyFailedError, Origin
+from services.runtime.topology import ROUTING
+from sixhop.gateway.v1 import gateway_pb2
+from sixhop.routing.v1 import routing_pb2
+from sixhop.routing.v1.routing_pb2_grpc import RoutingServiceStub
+from sixhop.type.v1 import run_pb2
+
+_LISTING = Callee(key=f"{ROUTING}/agents", idempotent=True)
+"""Asking who is there, apart from runs: each has a breaker of its own."""
+
+
+class Runner:
+    """Sends questions to routing, and gives what comes back."""
+
+    def __init__(self, routing: Dependency, settings: GatewaySettings) -> None:
+        """Take the way to routing, and the limits of the doors."""
+        self._routing = routing
+        self._stub = RoutingServiceStub(routing.channel)
+        self._settings = settings
+
+    async def run(
+        self, request: gateway_pb2.RunRequest
+    ) -> AsyncGenerator[gateway_pb2.RunResponse, None]:
+        """Run a question and yield what happens.
+
+        Raises:
+            SixhopError: it is refused, or the run failed.
+        """
+        check_question(request.question, self._settings)
+        inbound = CURRENT.get()
+        accepted = run_pb2.RunAccepted(
+            run_id=inbound.identity.run_id,
+            budget_duration=to_duration(inbound.time_remaining_on_arrival_s),
+        )
+        yield gateway_pb2.RunResponse(sequence=1, event=run_pb2.RunEvent(accepted=accepted))
+        sequence = 1
+        asked = routing_pb2.RouteRequest(
+            question=request.question, agent=request.agent, delivery=request.delivery
+        )
+        async with aclosing(self._events(asked)) as events:
+            async for event in events:
+                sequence += 1
+                yield gateway_pb2.RunResponse(sequence=sequence, event=event)
+
+    async def ask(self, request: gateway_pb2.AskRequest) -> gateway_pb2.AskResponse:
+        """Run a question and return the whole answer; raises as `run` does."""
+        check_question(request.question, self._settings)
+        answer = gateway_pb2.AskResponse(run_id=CURRENT.get().identity.run_id)
+        texts: list[str] = []
+        # Nobody sees a part of it, so that text may be taken back.
+        asked = routing_pb2.RouteRequest(question=request.question, agent=request.agent)
+        async with aclosing(self._events(asked)) as events:
+            async for event in events:
+                kind = event.WhichOneof("event")
+                if kind == "text_delta":
+                    texts.append(event.text_delta.text)
+                elif kind == "restarted":
+                    texts.clear()
+                elif kind == "degraded":
+                    answer.degradations.append(event.degraded)
+                elif kind == "finished":
+                    _fill(answer, event.finished)
+        answer.text = "".join(texts)
+        return answer
+
+    async def agents(self) -> routing_pb2.ListAgentsResponse:
+        """Return the agents that can be asked.
+
+        Raises:
+            SixhopError: routing failed, or does not know them yet.
+        """
+        return await self._routing.unary(
+            self._stub.ListAgents, routing_pb2.ListAgentsRequest(), callee=_LISTING
+        )
+
+    async def _events(
+        self, request: routing_pb2.RouteRequest
+    ) -> AsyncGenerator[run_pb2.RunEvent, None]:
+        last: run_pb2.RunEvent | None = None
+        async with self._routing.stream(self._stub.Route, request) as responses:
+            async for response in responses:
+                if last is not None:
+                    raise _incomplete("went on after its last event")
+                if response.event.WhichOneof("event") == "finished":
+                    # Kept until the stream has ended well: a run that fails has no last event.
+                    last = response.event
+                else:
+                    yield response.event
+        if last is None:
+            raise _incomplete("ended without its last event")
+        yield last
+
+
+def _fill(answer: gateway_pb2.AskResponse, finished: run_pb2.RunFinished) -> None:
+    answer.agent = finished.agent
+    answer.model = finished.model
+    answer.usage.CopyFrom(finished.usage)
+    answer.artifacts.extend(finished.artifacts)
+    answer.missing_parts.extend(finished.missing_parts)
+    answer.sources.extend(finished.sources)
+
+
+def _incomplete(how: str) -> DependencyFailedError:
+    return DependencyFailedError(
+        ROUTING,
+        f"the run {how}; the answer is not complete",
+        cause="truncated",
+        origin=Origin(ROUTING, code="OK", reason="TRUNCATED"),
+    )
