@@ -225,6 +225,21 @@ async def serving(
     Raises:
         PortTakenError: another process listens there.
     """
+    hop = _assemble(name, config, clock)
+    state = hop.runtime.state
+    _bind(hop.server, config, name)
+    try:
+        async with watching_fitness(
+            state.health, state.guards, state.lag, clock, alarm or NoAlarm()
+        ):
+            async with open_hop(hop):
+                await _start(hop)
+                yield hop
+    finally:
+        await hop.server.stop(None)
+
+
+def _assemble(name: str, config: Config, clock: Clock) -> Hop:
     pod, activity = pod_name(name), Activity()
     edge, static = edge_rules(name, config), config.static_deadlines
     loads = Loads(clock)
@@ -260,7 +275,7 @@ async def serving(
     interceptor = PolicyInterceptor(door, identify, load_report)
     server = grpc.aio.server(interceptors=[interceptor], options=SERVER_OPTIONS)
     live = Live(name, config, stack, guards, policies)
-    hop = Hop(
+    return Hop(
         name=name,
         pod=pod,
         live=live,
@@ -274,14 +289,6 @@ async def serving(
         loads=loads,
         estimator=estimator,
     )
-    _bind(server, config, name)
-    try:
-        async with watching_fitness(health, guards, lag, clock, alarm or NoAlarm()):
-            async with open_hop(hop):
-                await _start(hop)
-                yield hop
-    finally:
-        await server.stop(None)
 
 
 def _orders(name: str, config: Config, guards: ServerPolicies | None, clock: Clock) -> Orders:
