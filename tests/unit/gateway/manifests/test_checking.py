@@ -19,9 +19,9 @@ CASES = [
         V,
         "stream-not-cut",
         ("retries: {attempts: 0}\n---\napiVersion: networking.istio.io/v1\nkind: VirtualService",
-         "retries: {attempts: 0, perTryTimeout: 2s}\n---\napiVersion: networking.istio.io/v1\n"
+         "retries: {attempts: 0, perTryTimeout: 25s}\n---\napiVersion: networking.istio.io/v1\n"
          "kind: VirtualService"),
-        "perTryTimeout 2 s cuts the stream of /sixhop.routing.v1.RoutingService/Route",
+        "perTryTimeout 25 s cuts the stream of /sixhop.routing.v1.RoutingService/Route",
     ),
     (V, "route-above-ladder", ("timeout: 21s", "timeout: 19s"), "19 s is less than the 19.9 s"),
     (V, "route-above-ladder", ("perTryTimeout: 20s", "perTryTimeout: 8s"), "perTryTimeout 8 s"),
