@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import os
+import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -27,11 +28,27 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("sixhop")
 
 TESTS = Path(__file__).resolve().parent
+HEARD = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
+"""What `nohup`, or a shell that runs something beside it, has its commands ignore."""
 MARKERS = {"integration": "integration", "e2e": "e2e", "drills": "drill"}
 """The marker that the tests of a folder get by themselves."""
 
 SETTLE_S = 0.25
 """How long a task may take to end after its test; the project promises as much to its callers."""
+
+
+def hear_signals() -> None:
+    """Hand none of the signals on as ignored: the processes of tests are to hear them.
+
+    This process goes on as if it ignored them, by a handler that does nothing; of a handler a
+    started program knows nothing.
+    """
+    for number in HEARD:
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
+
+
+hear_signals()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

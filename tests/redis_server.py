@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.ports import free_port
 from tests.processes import SHARED, STOP_TIMEOUT_S
 
 START_TIMEOUT_S = 20.0
@@ -28,9 +29,7 @@ class RedisServer:
                 "there is no redis-server; install the package of that name (Debian: "
                 "apt-get install redis-server), the tests of shared boards need a real one"
             )
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port: int = free.getsockname()[1]
+        self.port = free_port()
         self.url = f"redis://127.0.0.1:{self.port}/0"
         self._log = folder / "redis.log"
         self._command = [

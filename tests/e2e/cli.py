@@ -3,11 +3,10 @@
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import psutil
 
 from services.runtime.topology import HOPS, LLM
 from tests.e2e.suite import HERE, TimeLimitError, wait_until
+from tests.ports import free_ports
 from tests.processes import ROOT, Child
 
 COMMAND_TIMEOUT_S = 40.0
@@ -118,12 +118,3 @@ def running_up(command_line: CommandLine) -> Iterator[Up]:
         yield up
     finally:
         child.end()
-
-
-def free_ports(count: int) -> list[int]:
-    """Return ports that nobody listens on, each of them once."""
-    with ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]

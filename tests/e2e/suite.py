@@ -3,16 +3,15 @@
 import asyncio
 import http.client
 import json
-import random
 import signal
-import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 from services.runtime.topology import DEPLOYMENTS, DOMAIN, HOPS, MODEL_BACKUP
+from tests.ports import free_ports
 from tests.processes import Child
 
 HERE = Path(__file__).resolve().parent
@@ -146,7 +145,7 @@ class Suite:
         self._hops = hops
         self._others = dict(others or {})
         names = [*HOPS, *DEPLOYMENTS, *self._others]
-        self._ports = dict(zip(names, _free_ports(len(names)), strict=True))
+        self._ports = dict(zip(names, free_ports(len(names)), strict=True))
         self.folder = folder
         """Where logs go."""
         self._provider_child = Child("provider", ["-m", "tests.provider"], {}, folder)
@@ -312,22 +311,3 @@ def _command(hop: str) -> list[str]:
     if hop in DEPLOYMENTS:
         return ["-m", f"services.{DEPLOYMENTS[hop]}", f"--as={hop}"]
     return ["-m", "gateway" if hop == "gateway" else f"services.{hop}"]
-
-
-PORTS = range(20_000, 32_000)
-"""Below those that systems give to connections: one could take a port before its hop does."""
-
-
-def _free_ports(count: int) -> list[int]:
-    # By a chance of its own: several suites start at a time, and tests share the seed of others.
-    candidates = iter(random.SystemRandom().sample(PORTS, len(PORTS)))
-    # All are held before any is let go, so that no port is given twice.
-    sockets: list[socket.socket] = []
-    try:
-        while len(sockets) < count:
-            with suppress(OSError):
-                sockets.append(socket.create_server(("127.0.0.1", next(candidates))))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from services.runtime.topology import DOMAIN, GATEWAY, HOPS, ROUTING, TOOL
-from tests.e2e.cli import CONTROL, CommandLine, Up, free_ports, running_up
+from tests.e2e.cli import CONTROL, CommandLine, Up, running_up
 from tests.e2e.suite import wait_until
+from tests.ports import free_port
 from tests.requirements import requirement
 
 COUNT = "SELECT count(*) AS n, sum(amount) AS total FROM sales"
@@ -156,7 +157,7 @@ def test_what_cannot_succeed_ends_with_one_document_and_its_exit_code(
 
 @requirement("cli:exit-codes")
 def test_without_a_suite_the_way_to_start_one_is_told(command_line: CommandLine) -> None:
-    (port,) = free_ports(1)
+    port = free_port()
 
     ran = command_line.run("ask", "x", "--gateway", f"127.0.0.1:{port}")
 

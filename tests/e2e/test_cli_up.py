@@ -9,7 +9,8 @@ import psutil
 import pytest
 
 from services.runtime.topology import HOPS, TOOL
-from tests.e2e.cli import CONTROL, STOP_TIMEOUT_S, CommandLine, free_ports, running_up
+from tests.e2e.cli import CONTROL, STOP_TIMEOUT_S, CommandLine, running_up
+from tests.ports import free_port
 from tests.processes import ROOT
 from tests.requirements import requirement
 
@@ -274,7 +275,7 @@ def test_every_rooms_problem_is_found_at_once(command_line: CommandLine) -> None
 def test_the_demo_answers_its_questions_with_files_even_without_a_model(
     command_line: CommandLine, tmp_path: Path
 ) -> None:
-    (port,) = free_ports(1)
+    port = free_port()
 
     ran = command_line.run(
         "demo",

@@ -11,7 +11,8 @@ import pytest
 
 from services.runtime.config import ConfigError
 from services.runtime.statistics import MIN_SAMPLES
-from tests.integration.model.test_hop import Chain, chain, collect, free_port
+from tests.integration.model.test_hop import Chain, chain, collect
+from tests.ports import free_port
 from tests.provider.behaviour import Script
 from tests.requirements import requirement
 from tests.waiting import until

@@ -1,7 +1,6 @@
 """Calls the model hop over gRPC, with the scriptable provider behind it."""
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from sixhop.model.v1 import model_pb2
 from sixhop.model.v1.model_pb2_grpc import ModelServiceStub
 from sixhop.type.v1 import chat_pb2
 from tests.integration.model.calls import KEY
+from tests.ports import free_port
 from tests.provider.behaviour import Behaviour, Script
 from tests.provider.server import ScriptedProvider
 from tests.provider.server import serving as serving_provider
@@ -60,12 +60,6 @@ async def chain(
             grpc.aio.insecure_channel(config.address("model")) as channel,
         ):
             yield Chain(provider, hop, ModelServiceStub(channel))
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 async def collect(

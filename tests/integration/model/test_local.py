@@ -27,6 +27,7 @@ from sixhop.model.v1 import model_pb2
 from sixhop.model.v1.model_pb2_grpc import ModelServiceStub
 from sixhop.type.v1 import chat_pb2
 from tests.integration.model.calls import KEY, PROMPT, calling
+from tests.ports import free_port
 from tests.requirements import requirement
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -70,12 +71,6 @@ async def said(process: asyncio.subprocess.Process, event: str) -> str:
             if event.encode() in line:
                 return line.decode()
     raise AssertionError(f"the process ended and never said {event}")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @installed

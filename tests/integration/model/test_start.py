@@ -11,8 +11,9 @@ from services.runtime.clock import MonotonicClock
 from services.runtime.config import ConfigError, load_config
 from services.runtime.process import serving
 from tests.integration.model.calls import KEY
-from tests.integration.model.test_hop import chain, collect, free_port
+from tests.integration.model.test_hop import chain, collect
 from tests.logged import logged
+from tests.ports import free_port
 from tests.provider.behaviour import Script
 from tests.requirements import requirement
 

@@ -1,7 +1,6 @@
 """Runs all five hops in one process: real gRPC, real policies, scripted ends."""
 
 import random
-import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -44,6 +43,7 @@ from sixhop.model.v1.model_pb2_grpc import (
 from sixhop.routing.v1.routing_pb2_grpc import add_RoutingServiceServicer_to_server
 from sixhop.tool.v1 import tool_pb2
 from sixhop.tool.v1.tool_pb2_grpc import ToolServiceServicer, add_ToolServiceServicer_to_server
+from tests.ports import free_ports
 from tests.stacks import Unwatched, declared_tool
 
 SERVICES = {
@@ -295,17 +295,6 @@ def configured(**settings: str) -> Config:
     for name, port in zip(HOPS, free_ports(len(HOPS)), strict=True):
         environ.setdefault(f"SIXHOP_{name.upper()}__PORT", str(port))
     return load_config(Path("/dev/null"), environ)
-
-
-def free_ports(count: int) -> list[int]:
-    """Return ports that nobody listens on."""
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 def current() -> Inbound:

@@ -12,7 +12,7 @@ from grpc_health.v1.health_pb2_grpc import HealthStub
 
 from services.runtime.client import open_channel
 from services.runtime.fitness import INTERVAL_S
-from tests.integration.runtime.suite import free_ports
+from tests.ports import free_port
 from tests.processes import Child
 from tests.requirements import requirement
 from tests.waiting import until
@@ -24,7 +24,7 @@ STOPPED_S = 4.0
 @pytest.fixture
 def port() -> int:
     """Return a free port."""
-    return free_ports(1)[0]
+    return free_port()
 
 
 @pytest.fixture

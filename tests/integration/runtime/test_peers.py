@@ -20,7 +20,8 @@ from sixhop.model.v1.model_pb2_grpc import ModelServiceStub
 from sixhop.tool.v1 import tool_pb2
 from sixhop.tool.v1.tool_pb2_grpc import ToolServiceStub
 from sixhop.type.v1.run_pb2 import Question
-from tests.integration.runtime.suite import CLOCK, free_ports, running
+from tests.integration.runtime.suite import CLOCK, running
+from tests.ports import free_port
 from tests.requirements import requirement
 from tests.stacks import single
 
@@ -106,7 +107,7 @@ async def test_a_peer_that_speaks_something_else_cannot_be_reached(streaming: bo
 @requirement("errors:fault-attribution")
 @pytest.mark.parametrize("streaming", [False, True])
 async def test_where_nobody_listens_is_told_at_once(streaming: bool) -> None:
-    address = f"127.0.0.1:{free_ports(1)[0]}"
+    address = f"127.0.0.1:{free_port()}"
 
     error = await asyncio.wait_for(failure(address, streaming=streaming), 5)
 

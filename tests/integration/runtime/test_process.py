@@ -40,10 +40,10 @@ from tests.integration.runtime.suite import (
     ScriptedModel,
     configured,
     finished,
-    free_ports,
     running,
     text,
 )
+from tests.ports import free_port
 from tests.requirements import requirement
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
@@ -144,7 +144,7 @@ async def test_a_stream_that_outlives_the_drain_is_cut() -> None:
 async def test_a_signal_drains_the_process_and_ends_it_well(
     number: signal.Signals, log: io.BytesIO, tmp_path: Path
 ) -> None:
-    slow, port = Slow(), free_ports(1)[0]
+    slow, port = Slow(), free_port()
     file = tmp_path / "sixhop.toml"
     file.write_text(f"[model]\nport = {port}\n", encoding="utf-8")
     work = asyncio.create_task(process.run("model", slow.open_hop, HopSettings, config_path=file))

@@ -25,7 +25,7 @@ from services.runtime.stack import client_policies, client_stack
 from services.runtime.statistics import Activity
 from services.runtime.topology import DOMAIN, MODEL
 from tests.integration.model.sim.raw import simulated
-from tests.integration.model.test_hop import free_port
+from tests.ports import free_port
 from tests.requirements import requirement
 
 pytestmark = requirement("model:provider-faults-are-typed", "model:attempts-do-not-multiply")
