@@ -21,6 +21,11 @@ class GatewaySettings(HopSettings):
     max_history_bytes: int = Field(default=768 * 1024, ge=0)
     """The largest history, with all that belongs to its messages; the model hop takes a prompt of
     a megabyte, rules and question included."""
+    max_tools_bytes: int = Field(default=128 * 1024, ge=0)
+    """The largest tools of a question, with their descriptions and schemas: together with the
+    largest history they still fit what the model hop takes."""
+    max_format_bytes: int = Field(default=32 * 1024, ge=0)
+    """The largest response format of a question, with its schema."""
     http_host: str = ""
     """The address of the HTTP door; empty takes the one of the gRPC door."""
     http_port: int | None = Field(default=None, ge=0, le=65535)

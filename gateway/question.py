@@ -2,9 +2,11 @@
 
 from gateway.config import GatewaySettings
 from gateway.history import check_history
+from services.runtime.conversation_rules import require_options
 from services.runtime.errors import InvalidArgumentError
+from services.runtime.generation_options import options_from_wire
 from services.runtime.language import LANGUAGES
-from sixhop.type.v1 import run_pb2
+from sixhop.type.v1 import chat_pb2, run_pb2
 
 MAX_NAME_CHARS = 200
 
@@ -16,8 +18,10 @@ def check_question(question: run_pb2.Question, settings: GatewaySettings) -> Non
         InvalidArgumentError: names the field and what would be right.
     """
     text = question.text.strip()
-    if not text:
-        raise InvalidArgumentError("question.text", "is empty; ask something")
+    if not text and not _ends_with_result(question):
+        raise InvalidArgumentError(
+            "question.text", "is empty; ask something, or end the history with a tool's result"
+        )
     if len(question.text) > settings.max_question_chars:
         raise InvalidArgumentError(
             "question.text",
@@ -33,7 +37,31 @@ def check_question(question: run_pb2.Question, settings: GatewaySettings) -> Non
     if len(question.session_id) > MAX_NAME_CHARS:
         raise InvalidArgumentError("question.session_id", "is longer than 200 characters")
     check_history(question.history, settings)
+    _check_options(question, settings)
     _check_sources(question, settings)
+
+
+def _ends_with_result(question: run_pb2.Question) -> bool:
+    """Tell whether an agent can go on from the history without a word of the user's."""
+    return bool(question.history) and question.history[-1].role == chat_pb2.CHAT_ROLE_TOOL
+
+
+def _check_options(question: run_pb2.Question, settings: GatewaySettings) -> None:
+    size = sum(tool.ByteSize() for tool in question.tools)
+    if size > settings.max_tools_bytes:
+        raise InvalidArgumentError(
+            "question.tools",
+            f"have {size:,} bytes, the limit is {settings.max_tools_bytes:,}; shorten their "
+            "descriptions and schemas, or offer fewer",
+        )
+    size = question.generation.response_format.ByteSize()
+    if size > settings.max_format_bytes:
+        raise InvalidArgumentError(
+            "question.generation.response_format",
+            f"has {size:,} bytes, the limit is {settings.max_format_bytes:,}; shorten the schema",
+        )
+    options = options_from_wire(question.generation, question.tools, question.tool_choice)
+    require_options(options, at="question.generation.", tools_at="question.")
 
 
 def _check_sources(question: run_pb2.Question, settings: GatewaySettings) -> None:

@@ -64,8 +64,11 @@ class Runner:
                 kind = event.WhichOneof("event")
                 if kind == "text_delta":
                     texts.append(event.text_delta.text)
+                elif kind == "tool_call":
+                    answer.tool_calls.append(event.tool_call)
                 elif kind == "restarted":
                     texts.clear()
+                    del answer.tool_calls[:]
                 elif kind == "degraded":
                     answer.degradations.append(event.degraded)
                 elif kind == "finished":
@@ -108,6 +111,7 @@ def _fill(answer: gateway_pb2.AskResponse, finished: run_pb2.RunFinished) -> Non
     answer.artifacts.extend(finished.artifacts)
     answer.missing_parts.extend(finished.missing_parts)
     answer.sources.extend(finished.sources)
+    answer.finish_reason = finished.finish_reason
 
 
 def _incomplete(how: str) -> DependencyFailedError:

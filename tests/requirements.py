@@ -7,14 +7,16 @@ tests/ledger/health.py, what model calls promise in tests/ledger/model.py, what 
 promises about time in tests/ledger/model_time.py, what failing over promises in
 tests/ledger/failover.py, what the client of the provider promises in
 tests/ledger/provider.py, what runs promise whose provider fails in
-tests/ledger/provider_faults.py, and what clients in other languages are promised in
-tests/ledger/strangers.py.
+tests/ledger/provider_faults.py, what clients in other languages are promised in
+tests/ledger/strangers.py, and what talks with a caller's tools promise in
+tests/ledger/conversing.py.
 tests/architecture/test_ledger.py fails on an entry without a test, and on a test in contract/,
 integration/, e2e/ or drills/ without an entry.
 """
 
 import pytest
 
+from tests.ledger.conversing import CONVERSING
 from tests.ledger.engine import ENGINE
 from tests.ledger.entry import Requirement
 from tests.ledger.failover import FAILOVER
@@ -34,6 +36,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     **MODEL_TIME,
     **PROVIDER,
     **SIM,
+    **CONVERSING,
     **FAILOVER,
     **PROVIDER_FAULTS,
     **STRANGERS,

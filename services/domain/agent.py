@@ -32,6 +32,9 @@ class Answer:
     """The parts that the answer should have had and has not."""
     sources: tuple[str, ...] = ()
     """Where the facts came from: documents, tables, queries."""
+    finish_reason: str = "stop"
+    """Why the text ends: `stop` at its end, `length` at its token limit, or `tool_calls` when the
+    model waits for the results of the caller's tools."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +51,9 @@ class Agent:
     """Whether it answers from data that comes with the question; others never get such a run."""
     needed_tools: tuple[str, ...] = ()
     """The tools that it cannot do without; routing says so when nobody can use one of them."""
+    converses: bool = False
+    """Whether it goes by the run's `history` and `options`, the caller's own tools among them;
+    others never get a run that needs that."""
     run: Callable[[Run], Awaitable[Answer]]
     """Answers one question: says text, uses tools, returns what belongs to the answer."""
 

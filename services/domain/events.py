@@ -4,6 +4,7 @@ from collections import deque
 from dataclasses import dataclass
 from enum import StrEnum
 
+from services.runtime.conversation import ToolCall
 from services.runtime.doorbell import Doorbell
 from services.runtime.generation import Wait
 
@@ -62,12 +63,12 @@ class Degraded:
 
 @dataclass(frozen=True, slots=True)
 class Restarted:
-    """Voids the text so far."""
+    """Voids the text and the tool calls so far."""
 
     reason: str
 
 
-Event = StepStarted | StepFinished | TextDelta | Degraded | Restarted | Wait
+Event = StepStarted | StepFinished | TextDelta | ToolCall | Degraded | Restarted | Wait
 
 
 class EventBuffer:

@@ -85,13 +85,20 @@ def _switch(told: JsonValue | None, model: str) -> Switch | None:
     return Switch(model=model, problem=problem, error_reason=reason)
 
 
-def tell_if_cut(run: Run, generation: Generation) -> tuple[str, ...]:
-    """Say so when a text that was already said ends at its token limit; return what is missing."""
+def tell_if_cut(run: Run, generation: Generation, *, marked: bool = True) -> tuple[str, ...]:
+    """Say so when a text that was already said ends at its token limit; return what is missing.
+
+    Args:
+        run: the run.
+        generation: what was said.
+        marked: whether the text itself shows it, for people who read nothing else.
+    """
     if generation.finish_reason != CUT_FINISH:
         return ()
     limit = generation.usage.output_token_count
     reason = f"{generation.model} was cut off at its limit of {limit} tokens"
-    run.say(" …")
+    if marked:
+        run.say(" …")
     run.degraded(mechanism="partial", part="answer", reason=reason)
     return ("the end of the answer",)
 

@@ -21,6 +21,7 @@ from services.runtime.conversation import Message
 from services.runtime.errors import CallerError, SelfBugError, SixhopError
 from services.runtime.failover_stream import ANY_TERMS, Terms
 from services.runtime.generation import TextStream, Wait
+from services.runtime.generation_options import NO_OPTIONS, GenerationOptions
 from services.runtime.policies.fallback import FallbackDriver
 from sixhop.tool.v1 import tool_pb2
 from sixhop.tool.v1.tool_pb2_grpc import ToolServiceStub
@@ -87,8 +88,7 @@ class ModelPort(Protocol):
         self,
         messages: Sequence[Message],
         *,
-        max_output_tokens: int = 0,
-        temperature: float | None = None,
+        options: GenerationOptions = NO_OPTIONS,
         on_wait: Callable[[Wait], None] | None = None,
         terms: Terms = ANY_TERMS,
     ) -> AbstractAsyncContextManager[TextStream]:

@@ -24,6 +24,7 @@ from services.runtime.errors import (
 )
 from services.runtime.failover_stream import Terms
 from services.runtime.generation import TextStream
+from services.runtime.generation_options import NO_OPTIONS, GenerationOptions
 from services.runtime.switch import Switch
 
 
@@ -73,6 +74,7 @@ class Run(Telling):
         inbound: Inbound,
         ports: Ports,
         history: Sequence[Message] = (),
+        options: GenerationOptions | None = None,
         delivery: Delivery = Delivery.RESTARTABLE,
         advice: Advice = NO_ADVICE,
     ) -> None:
@@ -86,6 +88,8 @@ class Run(Telling):
             inbound: the call that this run serves.
             ports: the tools, the model, the clock, and which tools can be used.
             history: what was said before, oldest first, without the question.
+            options: how its text is to be generated, and the caller's own tools; None when the
+                caller leaves all of that to the agent.
             delivery: when text reaches its reader, and whether it can be taken back.
             advice: what routing knew of the model.
         """
@@ -94,6 +98,7 @@ class Run(Telling):
         self.sources = tuple(sources)
         self.session_id = session_id
         self.history = tuple(history)
+        self.options = options
         self._advice = advice
         self._inbound = inbound
         self._ports = ports
@@ -206,8 +211,7 @@ class Run(Telling):
         self,
         messages: Sequence[Message],
         *,
-        max_output_tokens: int = 0,
-        temperature: float | None = None,
+        options: GenerationOptions = NO_OPTIONS,
         reserve_s: float = 0.0,
         held: bool = False,
     ) -> AsyncIterator[TextStream]:
@@ -219,8 +223,7 @@ class Run(Telling):
 
         Args:
             messages: the conversation, oldest first.
-            max_output_tokens: the most tokens to write; 0 leaves it to the model hop.
-            temperature: randomness, 0 to 2; None leaves it to the provider.
+            options: how the text is to be generated, and the tools that the model may ask for.
             reserve_s: what the agent needs afterwards; the generation ends before it is used up.
             held: True when the agent says nothing of the text before it is whole: then another
                 model may begin anew, however text reaches its reader.
@@ -233,8 +236,7 @@ class Run(Telling):
             cut_off_after(limit_s, self._inbound, self.language),
             self._ports.model.stream(
                 messages,
-                max_output_tokens=max_output_tokens,
-                temperature=temperature,
+                options=options,
                 on_wait=self.model_waits,
                 terms=self._terms(reserve_s, held=held),
             ) as generation,

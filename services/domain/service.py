@@ -1,12 +1,12 @@
 """Serves the domain hop: turns messages into runs and events into messages."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 import grpc
 
-from services.domain.agent import AgentRegistry, Answer
+from services.domain.agent import Agent, AgentRegistry, Answer
 from services.domain.availability import ToolAvailability
 from services.domain.config import DomainSettings
 from services.domain.delivery import Delivery
@@ -27,11 +27,18 @@ from services.domain.run import Advice, Ports, Run
 from services.domain.sources import DataSource
 from services.runtime.background import background
 from services.runtime.call import CURRENT
-from services.runtime.conversation import Message, message_from_wire, role_from_wire
+from services.runtime.conversation import (
+    Message,
+    ToolCall,
+    call_to_wire,
+    message_from_wire,
+    role_from_wire,
+)
 from services.runtime.durations import to_duration
 from services.runtime.errors import InvalidArgumentError
 from services.runtime.failover import open_failover
 from services.runtime.generation import Wait
+from services.runtime.generation_options import GenerationOptions, options_from_wire
 from services.runtime.heartbeat import HeartbeatSettings
 from services.runtime.language import language_of
 from services.runtime.process import Hop
@@ -75,16 +82,20 @@ class DomainServicer(DomainServiceServicer):
         """Run one agent on one question."""
         agent = self._agents.get(request.agent)
         question = request.question
+        options = _options(question)
+        _require_fit(agent, question, options)
+        history = [_message(message) for message in question.history]
         inbound = CURRENT.get()
         inbound.note = agent.name
         run = Run(
             question=question.text,
-            language=question.language or language_of(question.text),
+            language=question.language or language_of(_last_words(question.text, history)),
             sources=[DataSource(source.name, source.content) for source in question.sources],
             session_id=question.session_id,
             inbound=inbound,
             ports=self._ports,
-            history=[_message(message) for message in question.history],
+            history=history,
+            options=options,
             delivery=_DELIVERIES.get(request.delivery, Delivery.RESTARTABLE),
             advice=Advice(
                 backup=request.model_route == run_pb2.MODEL_ROUTE_BACKUP,
@@ -114,6 +125,7 @@ class DomainServicer(DomainServiceServicer):
                     examples=agent.examples,
                     reads_data=agent.reads_data,
                     needed_tools=agent.needed_tools,
+                    converses=agent.converses,
                 )
                 for agent in self._agents
             ]
@@ -145,10 +157,36 @@ async def open_hop(hop: Hop) -> AsyncIterator[None]:
             yield
 
 
+def _options(question: run_pb2.Question) -> GenerationOptions | None:
+    """Return how the caller wants the text generated; None when that is the agent's to say."""
+    if not (question.HasField("generation") or question.tools or question.tool_choice):
+        return None
+    return options_from_wire(question.generation, question.tools, question.tool_choice)
+
+
+def _require_fit(
+    agent: Agent, question: run_pb2.Question, options: GenerationOptions | None
+) -> None:
+    """Refuse a question that asks for what the agent would leave undone."""
+    needs = not question.text.strip() or (options is not None and options.needs_conversing)
+    if needs and not agent.converses:
+        raise InvalidArgumentError(
+            "agent",
+            f"{agent.name} takes no tools, no tool's result in place of a question, no stop and no "
+            "response format; leave them out, or name no agent",
+        )
+
+
+def _last_words(question: str, history: Sequence[Message]) -> str:
+    """Return what the user said last."""
+    said = (message.content for message in reversed(history) if message.role == "user")
+    return question if question.strip() else next(said, "")
+
+
 def _message(message: chat_pb2.ChatMessage) -> Message:
     role = role_from_wire(message.role)
     if role is None:
-        raise InvalidArgumentError("question.history.role", "say user, assistant or tool")
+        raise InvalidArgumentError("question.history.role", "say system, user, assistant or tool")
     return message_from_wire(message, role)
 
 
@@ -174,6 +212,8 @@ def _to_proto(event: Event | Silence, run: Run) -> run_pb2.RunEvent:
             )
         case TextDelta(text):
             return run_pb2.RunEvent(text_delta=run_pb2.TextDelta(text=text))
+        case ToolCall():
+            return run_pb2.RunEvent(tool_call=call_to_wire(event))
         case Degraded():
             return run_pb2.RunEvent(degraded=_degraded(event))
         case Restarted(reason):
@@ -225,4 +265,5 @@ def _finished(agent: str, answer: Answer, run: Run) -> run_pb2.RunFinished:
         degraded=bool(run.degraded_parts),
         missing_parts=dict.fromkeys((*run.missing_parts, *answer.missing)),
         sources=answer.sources,
+        finish_reason=answer.finish_reason,
     )

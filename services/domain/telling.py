@@ -1,5 +1,7 @@
 """Is what a run tells its reader, as events in order, and what it says of its own quality."""
 
+from collections.abc import Iterable
+
 from services.domain import wording
 from services.domain.delivery import Delivery
 from services.domain.events import (
@@ -13,6 +15,7 @@ from services.domain.events import (
     TextDelta,
 )
 from services.runtime.call import Degradation, Fallback
+from services.runtime.conversation import ToolCall
 from services.runtime.errors import DependencyFailedError, Origin
 from services.runtime.generation import Wait
 from services.runtime.telemetry import ANSWER_DEGRADED, STEP_FAILED, STEP_SKIPPED, get_logger
@@ -35,6 +38,7 @@ class Telling:
         self.missing_parts: list[str] = []
         """What was left out, in order."""
         self._said: list[str] = []
+        self._asked_for: list[ToolCall] = []
         self._ages_s: list[float] = []
         self._steps = 0
         self._log = get_logger()
@@ -46,6 +50,13 @@ class Telling:
         self._said.append(text)
         if self.delivery is not Delivery.BUFFERED:
             self._put(TextDelta(text))
+
+    def ask_for(self, calls: Iterable[ToolCall]) -> None:
+        """Say which of the caller's tools the model wants to have executed; after all text."""
+        for call in calls:
+            self._asked_for.append(call)
+            if self.delivery is not Delivery.BUFFERED:
+                self._put(call)
 
     def model_waits(self, wait: Wait) -> None:
         """Say that the model hop waits for its provider."""
@@ -66,12 +77,12 @@ class Telling:
         return self.delivery is not Delivery.LIVE
 
     def restart(self, reason: str) -> None:
-        """Void the text so far: what follows replaces it.
+        """Void the text and the tool calls so far: what follows replaces them.
 
         Raises:
             DependencyFailedError: the reader has it for good.
         """
-        if not self.restartable and self._said:
+        if not self.restartable and (self._said or self._asked_for):
             raise DependencyFailedError(
                 MODEL,
                 f"the answer was cut, because what was said of it cannot be taken back: {reason}",
@@ -79,6 +90,7 @@ class Telling:
                 origin=Origin(MODEL, code="OK", reason="NOT_TAKEN_BACK"),
             )
         self._said.clear()
+        self._asked_for.clear()
         if self.delivery is Delivery.RESTARTABLE:
             self._put(Restarted(reason))
 
@@ -87,6 +99,8 @@ class Telling:
         if self.delivery is Delivery.BUFFERED:
             for text in self._said:
                 self._put(TextDelta(text))
+            for call in self._asked_for:
+                self._put(call)
 
     def degraded(
         self, *, mechanism: str, part: str, reason: str, age_s: float = 0.0, error_reason: str = ""

@@ -9,27 +9,19 @@ from pydantic import JsonValue
 
 from services.runtime.call import Call
 from services.runtime.clock import Clock
-from services.runtime.conversation import Message, ToolCall, ToolOffer
+from services.runtime.conversation import Message, ToolCall
 from services.runtime.generation import Usage
+from services.runtime.generation_options import GenerationOptions
 from services.runtime.http_pools import HttpPool
 from services.runtime.stream import Wire
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
-    """Asks for one completion, in no provider's dialect."""
+class Prompt(GenerationOptions):
+    """Asks for one completion, in no provider's dialect: a conversation, and how to go on."""
 
     messages: Sequence[Message]
     """The conversation, oldest first."""
-    max_output_tokens: int
-    """The most tokens to write."""
-    temperature: float | None = None
-    """Randomness, 0 to 2; None leaves it to the provider."""
-    tools: Sequence[ToolOffer] = ()
-    """The tools that the model may ask for."""
-    tool_choice: str = ""
-    """`auto`, `none`, `required`, or the name of an offered tool; empty leaves it to the
-    provider."""
     continues_last: bool = False
     """Whether the last message, an assistant's, is to be gone on from and not answered."""
 
@@ -81,6 +73,14 @@ class Capabilities:
 
     tools: bool = False
     """It calls tools when asked to."""
+    strict_tools: bool = False
+    """It keeps to the schema of a tool exactly when told to."""
+    single_tool_call: bool = False
+    """It asks for one tool at most when told to."""
+    seed: bool = False
+    """It takes a seed."""
+    json_object: bool = False
+    """It writes JSON when told to."""
     json_schema: bool = False
     """It holds its answer to a JSON schema."""
     prefill: bool = False

@@ -31,7 +31,14 @@ from services.runtime.topology import MODEL
 
 PROVIDER_MAX_OUTPUT_TOKENS = 1024
 NOTHING_SPECIAL = Capabilities()
-EMBEDDED_CAN = Capabilities(json_schema=True, prefill=True, window=WINDOW, languages=LANGUAGES)
+EMBEDDED_CAN = Capabilities(
+    seed=True,
+    json_object=True,
+    json_schema=True,
+    prefill=True,
+    window=WINDOW,
+    languages=LANGUAGES,
+)
 """What the packaged weights can do: their template knows no tools."""
 
 
@@ -77,7 +84,15 @@ class ModelSettings(HopSettings):
     languages: Names = ()
     """The languages that the model writes well, as ISO 639 codes; empty takes what is known."""
     tools: bool | None = None
-    """Whether the model calls tools; as the next four, unset takes what is known of it."""
+    """Whether the model calls tools; as the next eight, unset takes what is known of it."""
+    strict_tools: bool | None = None
+    """Whether it keeps to the schema of a tool exactly when told to."""
+    single_tool_call: bool | None = None
+    """Whether it asks for one tool at most when told to."""
+    seed: bool | None = None
+    """Whether it takes a seed."""
+    json_object: bool | None = None
+    """Whether it writes JSON when told to."""
     json_schema: bool | None = None
     """Whether it holds its answer to a JSON schema."""
     prefill: bool | None = None
@@ -145,6 +160,10 @@ class ModelSettings(HopSettings):
         known = self._known(self._dialect(section), backend)
         return Capabilities(
             tools=_either(self.tools, known.tools),
+            strict_tools=_either(self.strict_tools, known.strict_tools),
+            single_tool_call=_either(self.single_tool_call, known.single_tool_call),
+            seed=_either(self.seed, known.seed),
+            json_object=_either(self.json_object, known.json_object),
             json_schema=_either(self.json_schema, known.json_schema),
             prefill=_either(self.prefill, known.prefill),
             reasoning=_either(self.reasoning, known.reasoning),

@@ -14,6 +14,7 @@ Fields = Mapping[str, JsonValue]
 
 _DEEPSEEK = Capabilities(
     tools=True,
+    json_object=True,
     prefill=True,
     reasoning=True,
     wants_reasoning=True,
@@ -46,10 +47,20 @@ DEEPSEEK = Dialect(
 _TEMPLATE_THINKS: Fields = {"chat_template_kwargs": {"enable_thinking": True}}
 _TEMPLATE_THINKS_NOT: Fields = {"chat_template_kwargs": {"enable_thinking": False}}
 
+_SERVER = Capabilities(
+    single_tool_call=True,
+    seed=True,
+    json_object=True,
+    json_schema=True,
+    prefill=True,
+    reasoning=True,
+)
+"""Of a server of one's own, which hands any model's text through its own grammar."""
+
 VLLM = Dialect(
     name="vllm",
     # Whether it calls tools is decided by the flags that the server was started with.
-    capabilities=Capabilities(json_schema=True, prefill=True, reasoning=True),
+    capabilities=_SERVER,
     thinking_on=_TEMPLATE_THINKS,
     thinking_off=_TEMPLATE_THINKS_NOT,
     prefill=Prefill(body={"continue_final_message": True, "add_generation_prompt": False}),
@@ -58,7 +69,7 @@ VLLM = Dialect(
 LLAMA_CPP = Dialect(
     name="llama.cpp",
     # Whether it calls tools is decided by the template of the model's file.
-    capabilities=Capabilities(json_schema=True, prefill=True, reasoning=True),
+    capabilities=_SERVER,
     thinking_on=_TEMPLATE_THINKS,
     thinking_off=_TEMPLATE_THINKS_NOT,
     # It goes on from a last message of the assistant's without being told.
@@ -70,7 +81,14 @@ QWEN = Dialect(
     name="qwen",
     hosts=(".aliyuncs.com",),
     capabilities=Capabilities(
-        tools=True, prefill=True, reasoning=True, window=131_072, languages=("en", "zh")
+        tools=True,
+        single_tool_call=True,
+        seed=True,
+        json_object=True,
+        prefill=True,
+        reasoning=True,
+        window=131_072,
+        languages=("en", "zh"),
     ),
     thinking_on={"enable_thinking": True},
     thinking_off={"enable_thinking": False},
@@ -80,7 +98,15 @@ QWEN = Dialect(
 OPENAI = Dialect(
     name="openai",
     hosts=("api.openai.com",),
-    capabilities=Capabilities(tools=True, json_schema=True, window=128_000),
+    capabilities=Capabilities(
+        tools=True,
+        strict_tools=True,
+        single_tool_call=True,
+        seed=True,
+        json_object=True,
+        json_schema=True,
+        window=128_000,
+    ),
     max_tokens_field="max_completion_tokens",
 )
 

@@ -1,21 +1,16 @@
 """Checks what is asked of a model, and says which field is wrong."""
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-
-import orjson
 
 from services.model.backend import Capabilities, Prompt
 from services.model.config import ModelSettings
-from services.model.requests import CHOICES
-from services.runtime.conversation import Message, ToolOffer
+from services.runtime.conversation import Message
+from services.runtime.conversation_rules import require_conversation, require_options
 from services.runtime.errors import InvalidArgumentError
+from services.runtime.generation_options import JSON_OBJECT, JSON_SCHEMA
 
 MAX_MESSAGES = 1000
-MAX_TEMPERATURE = 2.0
-MAX_TOOLS = 128
-_TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def checked(prompt: Prompt, settings: ModelSettings, can: Capabilities) -> Prompt:
@@ -25,141 +20,101 @@ def checked(prompt: Prompt, settings: ModelSettings, can: Capabilities) -> Promp
         InvalidArgumentError: its messages are no conversation, a number is outside of its range, or
             it asks for what the model cannot do.
     """
-    _require_tools(prompt.tools, can)
-    require_conversation(prompt.messages, settings, prompt.tools)
-    if prompt.max_output_tokens < 0:
-        raise InvalidArgumentError("max_output_tokens", "send 0 or a positive number")
-    temperature = prompt.temperature
-    if temperature is not None and not 0 <= temperature <= MAX_TEMPERATURE:
-        raise InvalidArgumentError("temperature", f"send 0 to {MAX_TEMPERATURE:g}, or leave it out")
-    _require_choice(prompt.tool_choice, prompt.tools)
+    _require_able(prompt, can)
+    require_options(prompt)
+    require_messages(prompt.messages, settings, _texts(prompt))
     if prompt.continues_last:
-        _require_continuable(prompt.messages, can)
+        _require_continuable(prompt.messages)
     limit = settings.output_limit
     return replace(prompt, max_output_tokens=min(prompt.max_output_tokens or limit, limit))
 
 
-def require_conversation(
-    messages: Sequence[Message], settings: ModelSettings, tools: Sequence[ToolOffer] = ()
+def require_messages(
+    messages: Sequence[Message], settings: ModelSettings, beside: Iterable[str] = ()
 ) -> None:
-    """Refuse what is no conversation.
+    """Refuse what is no conversation, or too much of one.
+
+    Args:
+        messages: the conversation.
+        settings: say how long it may be.
+        beside: what is sent beside it.
 
     Raises:
-        InvalidArgumentError: it has no messages, too many, or an empty or too long one, or its tool
-            calls and their results do not fit together.
+        InvalidArgumentError: it has no messages or too many, they are no conversation, or too long.
     """
     if not 0 < len(messages) <= MAX_MESSAGES:
         raise InvalidArgumentError("messages", f"send 1 to {MAX_MESSAGES} messages")
-    for number, message in enumerate(messages):
-        _require_message(f"messages[{number}]", message)
-    _require_answered(messages)
-    length = sum(len(text.encode()) for text in _texts(messages, tools))
+    require_conversation(messages, "messages")
+    length = sum(len(text.encode()) for text in (*_said(messages), *beside))
     if length > settings.max_prompt_bytes:
         raise InvalidArgumentError(
             "messages", f"{length} bytes are too much; send at most {settings.max_prompt_bytes}"
         )
 
 
-def _texts(messages: Sequence[Message], tools: Sequence[ToolOffer]) -> Iterator[str]:
+def _said(messages: Sequence[Message]) -> Iterator[str]:
     for message in messages:
         yield message.content
         yield message.reasoning
         yield from (call.arguments for call in message.tool_calls)
-    for tool in tools:
+
+
+def _texts(prompt: Prompt) -> Iterator[str]:
+    for tool in prompt.tools:
         yield tool.description
         yield tool.arguments_schema
+    if prompt.response_format is not None:
+        yield prompt.response_format.description
+        yield prompt.response_format.schema
 
 
-def _require_message(at: str, message: Message) -> None:
-    if message.tool_calls and message.role != "assistant":
-        raise InvalidArgumentError(f"{at}.tool_calls", "only an assistant's message calls tools")
-    if bool(message.tool_call_id) is not (message.role == "tool"):
-        raise InvalidArgumentError(
-            f"{at}.tool_call_id", "name the call that a tool's result answers, and nowhere else"
-        )
-    # A tool may well have found nothing.
-    if not message.content and not message.tool_calls and message.role != "tool":
-        raise InvalidArgumentError(f"{at}.content", "say something")
-    for place, call in enumerate(message.tool_calls):
-        if not call.id or not call.name:
-            where = f"{at}.tool_calls[{place}]"
-            raise InvalidArgumentError(where, "give the call an id and a name")
-
-
-def _require_answered(messages: Sequence[Message]) -> None:
-    """Refuse results that answer no call, and calls without one: every provider does."""
-    open_ids: set[str] = set()
-    for number, message in enumerate(messages):
-        if message.role == "tool":
-            if message.tool_call_id not in open_ids:
-                raise InvalidArgumentError(
-                    f"messages[{number}].tool_call_id",
-                    "no call right before it has this id, or it was answered already",
-                )
-            open_ids.remove(message.tool_call_id)
-            continue
-        if open_ids:
-            break
-        open_ids = {call.id for call in message.tool_calls}
-        if len(open_ids) < len(message.tool_calls):
-            raise InvalidArgumentError(
-                f"messages[{number}].tool_calls", "give each call its own id"
-            )
-    if open_ids:
-        missing = ", ".join(sorted(open_ids))
-        raise InvalidArgumentError("messages", f"the results of these tool calls miss: {missing}")
-
-
-def _require_tools(tools: Sequence[ToolOffer], can: Capabilities) -> None:
-    if not tools:
-        return
-    if not can.tools:
-        raise InvalidArgumentError(
-            "tools",
-            "this model calls no tools; send none, or set `tools` in its section where it can",
-        )
-    if len(tools) > MAX_TOOLS:
-        raise InvalidArgumentError("tools", f"send at most {MAX_TOOLS} tools")
-    for number, tool in enumerate(tools):
-        _require_offer(f"tools[{number}]", tool)
-    if len({tool.name for tool in tools}) < len(tools):
-        raise InvalidArgumentError("tools", "offer each tool once")
-
-
-def _require_offer(at: str, offer: ToolOffer) -> None:
-    if not _TOOL_NAME.fullmatch(offer.name) or offer.name in CHOICES:
-        raise InvalidArgumentError(
-            f"{at}.name",
-            "use 1 to 64 letters, digits, _ and -, and none of " + ", ".join(CHOICES),
-        )
-    if not offer.arguments_schema:
-        return
-    try:
-        schema = orjson.loads(offer.arguments_schema)
-    except orjson.JSONDecodeError:
-        schema = None
-    if not isinstance(schema, dict):
-        raise InvalidArgumentError(f"{at}.arguments_schema", "send a JSON schema, an object")
-
-
-def _require_choice(choice: str, tools: Sequence[ToolOffer]) -> None:
-    names = {tool.name for tool in tools}
-    if not choice or choice in names or (choice in CHOICES and (names or choice != "required")):
-        return
-    offered = ", ".join(sorted(names)) or "none"
-    raise InvalidArgumentError(
-        "tool_choice",
-        f"say {', '.join(CHOICES)} or the name of an offered tool; offered: {offered}",
-    )
-
-
-def _require_continuable(messages: Sequence[Message], can: Capabilities) -> None:
-    if not can.prefill:
-        raise InvalidArgumentError(
+def _require_able(prompt: Prompt, can: Capabilities) -> None:
+    """Refuse what the model cannot do: left out in silence, its caller would take it for done."""
+    form = prompt.response_format
+    kind = form.kind if form is not None else ""
+    strict = any(tool.strict for tool in prompt.tools)
+    for needed, able, field, problem, setting in (
+        (prompt.tools, can.tools, "tools", "calls no tools", "tools"),
+        (strict, can.strict_tools, "tools", "keeps to no schema strictly", "strict_tools"),
+        (
+            prompt.single_tool_call,
+            can.single_tool_call,
+            "single_tool_call",
+            "cannot be held to one tool call",
+            "single_tool_call",
+        ),
+        (prompt.seed is not None, can.seed, "seed", "takes no seed", "seed"),
+        (
+            kind == JSON_OBJECT,
+            can.json_object,
+            "response_format",
+            "is not known to write JSON",
+            "json_object",
+        ),
+        (
+            kind == JSON_SCHEMA,
+            can.json_schema,
+            "response_format",
+            "holds to no JSON schema",
+            "json_schema",
+        ),
+        (
+            prompt.continues_last,
+            can.prefill,
             "continues_last",
-            "this model cannot go on from an assistant's message; ask anew, or set `prefill` in "
-            "its section where it can",
-        )
+            "cannot go on from an assistant's message",
+            "prefill",
+        ),
+    ):
+        if needed and not able:
+            raise InvalidArgumentError(
+                field,
+                f"this model {problem}; leave it out, or set `{setting}` in its section where it "
+                "can",
+            )
+
+
+def _require_continuable(messages: Sequence[Message]) -> None:
     last = messages[-1]
     if last.role != "assistant" or last.tool_calls:
         raise InvalidArgumentError(

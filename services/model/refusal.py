@@ -42,6 +42,7 @@ class Exchange:
     provider: Provider
     messages: Sequence[Message] = ()
     tools: Sequence[ToolOffer] = ()
+    schema: str = ""
 
     def quote(self, text: str) -> str:
         """Return the beginning of what a provider said, without secrets, in one line."""
@@ -61,6 +62,7 @@ class Exchange:
             yield message.reasoning
             yield from (call.arguments for call in message.tool_calls)
         yield from (tool.arguments_schema for tool in self.tools)
+        yield self.schema
 
 
 REFUSES_ALL = frozenset({Reason.PROVIDER_KEY_REFUSED, Reason.PROVIDER_NO_BALANCE})

@@ -8,10 +8,10 @@ import orjson
 
 from services.model.backend import Prompt, Provider
 from services.runtime.conversation import Message, ToolCall, ToolOffer
+from services.runtime.conversation_rules import CHOICES
+from services.runtime.generation_options import JSON_SCHEMA, ResponseFormat
 
 PATH = "/chat/completions"
-CHOICES = ("auto", "none", "required")
-"""What a tool choice may be besides the name of a tool."""
 
 
 def request_url(provider: Provider, prompt: Prompt) -> str:
@@ -38,12 +38,17 @@ def request_body(provider: Provider, prompt: Prompt) -> Mapping[str, Any]:
         "stream_options": {"include_usage": True},
         provider.max_tokens_field: prompt.max_output_tokens,
         "temperature": prompt.temperature,
+        "top_p": prompt.top_p,
+        "seed": prompt.seed,
         **thinking,
         **prefill,
         **provider.extra_body,
         "model": provider.model,
         "messages": messages,
         "stream": True,
+        # Not for the settings to change: who asks for these relies on them.
+        "stop": list(prompt.stop) or None,
+        "response_format": _form(prompt.response_format),
         **_tools(prompt),
     }
     return {name: value for name, value in fields.items() if value is not None}
@@ -92,6 +97,8 @@ def _tools(prompt: Prompt) -> dict[str, Any]:
         made["tool_choice"] = prompt.tool_choice
     elif prompt.tool_choice:
         made["tool_choice"] = {"type": "function", "function": {"name": prompt.tool_choice}}
+    if prompt.single_tool_call:
+        made["parallel_tool_calls"] = False
     return made
 
 
@@ -99,4 +106,21 @@ def _offer(offer: ToolOffer) -> dict[str, Any]:
     function: dict[str, Any] = {"name": offer.name, "description": offer.description}
     if offer.arguments_schema:
         function["parameters"] = orjson.loads(offer.arguments_schema)
+    if offer.strict:
+        function["strict"] = True
     return {"type": "function", "function": function}
+
+
+def _form(form: ResponseFormat | None) -> dict[str, Any] | None:
+    if form is None:
+        return None
+    made: dict[str, Any] = {"type": form.kind}
+    if form.kind == JSON_SCHEMA:
+        schema = {
+            "name": form.name,
+            "description": form.description or None,
+            "schema": orjson.loads(form.schema),
+            "strict": form.strict,
+        }
+        made[JSON_SCHEMA] = {name: value for name, value in schema.items() if value is not None}
+    return made

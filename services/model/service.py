@@ -27,19 +27,20 @@ from services.model.health import telling_health
 from services.model.heartbeats import Waiting, with_heartbeats
 from services.model.http import HttpDoor
 from services.model.pace import Pace, PacedWire
-from services.model.prompts import checked, require_conversation
+from services.model.prompts import checked, require_messages
 from services.runtime.call import CURRENT, Call, Group
 from services.runtime.clock import Clock
 from services.runtime.conversation import (
     Message,
     ToolCall,
-    ToolOffer,
     call_to_wire,
     message_from_wire,
+    offer_from_wire,
     role_from_wire,
 )
 from services.runtime.durations import set_duration
 from services.runtime.errors import InvalidArgumentError
+from services.runtime.generation_options import format_from_wire
 from services.runtime.heartbeat import HeartbeatSettings
 from services.runtime.http_pools import PoolSize, open_pools
 from services.runtime.ladder import as_binding, refuse_violations
@@ -125,7 +126,7 @@ class ModelService(ModelServiceServicer):
             InvalidArgumentError: the request has no usable prompt.
         """
         messages = to_messages(request.messages)
-        require_conversation(messages, self._settings)
+        require_messages(messages, self._settings)
         count = await self._counter.count(messages)
         return model_pb2.CountTokensResponse(token_count=count.count, estimated=not count.exact)
 
@@ -139,6 +140,11 @@ class ModelService(ModelServiceServicer):
             window_token_count=can.window,
             max_output_token_count=self._settings.output_limit,
             tools=can.tools,
+            strict_tools=can.strict_tools,
+            single_tool_call=can.single_tool_call,
+            seed=can.seed,
+            json_object=can.json_object,
+            json_schema=can.json_schema,
             prefill=can.prefill,
             wants_reasoning=can.wants_reasoning,
             languages=can.languages,
@@ -188,11 +194,16 @@ def to_prompt(
     """
     asked = Prompt(
         to_messages(request.messages),
-        request.max_output_tokens,
-        request.temperature if request.HasField("temperature") else None,
-        [ToolOffer(tool.name, tool.description, tool.arguments_schema) for tool in request.tools],
-        request.tool_choice,
-        request.continues_last,
+        continues_last=request.continues_last,
+        max_output_tokens=request.max_output_tokens,
+        temperature=request.temperature if request.HasField("temperature") else None,
+        top_p=request.top_p if request.HasField("top_p") else None,
+        stop=tuple(request.stop),
+        seed=request.seed if request.HasField("seed") else None,
+        response_format=format_from_wire(request.response_format),
+        tools=[offer_from_wire(tool) for tool in request.tools],
+        tool_choice=request.tool_choice,
+        single_tool_call=request.single_tool_call,
     )
     return checked(asked, settings, can)
 

@@ -72,6 +72,7 @@ class AgentDirectory:
                 tuple(card.examples),
                 card.reads_data,
                 tuple(card.needed_tools),
+                card.converses,
             )
             for card in response.agents
         )

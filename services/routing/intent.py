@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from services.runtime.errors import SelfUnavailableError
+from services.runtime.errors import InvalidArgumentError, SelfUnavailableError
 
 Vector = npt.NDArray[np.float32]
 
@@ -34,6 +34,8 @@ class AgentCard:
     """Whether it answers from data that comes with the question."""
     needed_tools: tuple[str, ...] = ()
     """The tools that it cannot do without."""
+    converses: bool = False
+    """Whether it goes by a history, by the caller's tools and by how a text is to be generated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ class Choice:
     margin: float
     """How far the runner-up was behind."""
     reason: str
-    """`requested`, `nearest` or `uncertain`."""
+    """`requested`, `nearest`, `uncertain` or `conversation`."""
 
 
 class IntentIndex:
@@ -104,6 +106,31 @@ class IntentIndex:
         if margin < min_margin and fallback_agent in self.names:
             return Choice(fallback_agent, best_score, margin, "uncertain")
         return Choice(best, best_score, margin, "nearest")
+
+    def conversing(self, fallback_agent: str, *, with_data: bool = False) -> Choice:
+        """Return who converses: the fallback agent if it does, else the first by name.
+
+        Args:
+            fallback_agent: who is preferred.
+            with_data: the question brings its own data, so that only those may answer who read it.
+
+        Raises:
+            InvalidArgumentError: nobody does.
+        """
+        names = sorted(
+            card.name
+            for card in self.cards
+            if card.converses and (card.reads_data or not with_data)
+        )
+        if not names:
+            reads = " and reads data" if with_data else ""
+            raise InvalidArgumentError(
+                "question",
+                f"no agent{reads} takes tools, a tool's result in place of a question, a stop or a "
+                "response format; leave them out",
+            )
+        name = fallback_agent if fallback_agent in names else names[0]
+        return Choice(name, 1.0, 1.0, "conversation")
 
     def _without_examples(self, fallback_agent: str) -> Choice:
         if fallback_agent in self.names:

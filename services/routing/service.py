@@ -22,6 +22,7 @@ from services.runtime.call import CURRENT
 from services.runtime.clock import Clock
 from services.runtime.config import ConfigError
 from services.runtime.errors import NotFoundError, SelfUnavailableError
+from services.runtime.generation_options import options_from_wire
 from services.runtime.policies.deadline import MAX_SHARE
 from services.runtime.process import Hop
 from services.runtime.telemetry import AGENT_CHOSEN, get_logger
@@ -32,7 +33,7 @@ from sixhop.routing.v1.routing_pb2_grpc import (
     RoutingServiceServicer,
     add_RoutingServiceServicer_to_server,
 )
-from sixhop.type.v1 import run_pb2
+from sixhop.type.v1 import chat_pb2, run_pb2
 
 SERVICE = "sixhop.routing.v1.RoutingService"
 
@@ -151,6 +152,8 @@ class RoutingServicer(RoutingServiceServicer):
                 raise NotFoundError("agent", request.agent, index.names)
             return Choice(request.agent, 1.0, 1.0, "requested")
         settings, with_data = self._settings, bool(request.question.sources)
+        if _converses(request.question):
+            return index.conversing(settings.fallback_agent, with_data=with_data)
         return await self._directory.thread.run(
             lambda: index.choose(
                 request.question.text,
@@ -159,6 +162,14 @@ class RoutingServicer(RoutingServiceServicer):
                 with_data=with_data,
             )
         )
+
+
+def _converses(question: run_pb2.Question) -> bool:
+    """Tell whether a question is for whoever converses, whatever its words are."""
+    options = options_from_wire(question.generation, question.tools, question.tool_choice)
+    told = any(message.role == chat_pb2.CHAT_ROLE_TOOL for message in question.history)
+    needs = options.needs_conversing or not question.text.strip()
+    return needs or (told and not question.sources)
 
 
 def _routed(choice: Choice, decision: RouteDecision) -> run_pb2.RunRouted:

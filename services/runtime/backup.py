@@ -2,16 +2,27 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from services.runtime.clock import Clock
 from services.runtime.compression.compress import CannotFitError, Compressed, smallest
 from services.runtime.compression.compressor import Compressor
-from services.runtime.compression.tokens import ESTIMATE, TokenCount
+from services.runtime.compression.tokens import (
+    ESTIMATE,
+    TokenCount,
+    TokenEstimate,
+    estimate_offered_tokens,
+)
 from services.runtime.conversation import Message
 from services.runtime.errors import SixhopError
 from services.runtime.generation import ModelCard, TextStream, Wait
+from services.runtime.generation_options import (
+    FREE_CHOICES,
+    JSON_OBJECT,
+    NO_OPTIONS,
+    GenerationOptions,
+)
 from services.runtime.outgoing import own_work
 from services.runtime.policies.fallback import BackupConfig
 from services.runtime.recent import RecentLengths
@@ -41,8 +52,7 @@ class Model(Protocol):
         self,
         messages: Sequence[Message],
         *,
-        max_output_tokens: int = 0,
-        temperature: float | None = None,
+        options: GenerationOptions = NO_OPTIONS,
         on_wait: Callable[[Wait], None] | None = None,
         continues_last: bool = False,
     ) -> AbstractAsyncContextManager[TextStream]:
@@ -67,7 +77,8 @@ class Fitted:
     """Is what is sent to the model that stands in."""
 
     messages: Sequence[Message]
-    max_output_tokens: int
+    options: GenerationOptions
+    """As was asked for, with no more tokens than it writes."""
     token_count: int
     """What the messages cost to read, about."""
     compression: str = ""
@@ -106,10 +117,14 @@ class Backup:
         """Return the model's name; empty while it has not told."""
         return self.card.name if self.card else ""
 
-    @property
-    def prefills(self) -> bool:
-        """Return whether it goes on from a text that it is given."""
-        return self.card is not None and self.card.prefill
+    def continues(self, options: GenerationOptions) -> bool:
+        """Return whether it goes on from a text that it is given, generated as the options say.
+
+        What has to be JSON, or has to call a tool, is held to that from its beginning on: two
+        halves would not be one whole.
+        """
+        free = options.response_format is None and options.tool_choice in FREE_CHOICES
+        return free and self.card is not None and self.card.prefill
 
     def first_token_s(self, rules: BackupConfig) -> float:
         """Return what its first word takes as a rule, as seen from here if often enough."""
@@ -130,7 +145,7 @@ class Backup:
         rules: BackupConfig,
         *,
         left_s: float,
-        max_output_tokens: int = 0,
+        options: GenerationOptions = NO_OPTIONS,
         compressed: bool = False,
         language: str = "en",
         prefix: str = "",
@@ -141,18 +156,23 @@ class Backup:
             messages: the whole conversation.
             rules: how it is asked.
             left_s: what there is until the answer must be whole, seconds.
-            max_output_tokens: the most tokens to write; 0 leaves it to the model.
+            options: how the text is to be generated.
             compressed: whether less than all was advised.
             language: of what the compression says, `en` or `zh`.
             prefix: what was written already and is to be gone on from.
 
         Raises:
-            DoesNotFitError: what must not be left out is too much for its window.
+            DoesNotFitError: what must not be left out is too much for its window, or it cannot
+                generate as the options say.
         """
+        if lacking := self._lacking(options):
+            raise DoesNotFitError(f"it cannot do, or has not told that it can: {lacking}")
         window = self.card.window_tokens if self.card else rules.window_tokens
-        output = self._output(max_output_tokens, window)
         last = [Message("assistant", prefix)] if prefix else []
+        output = self._output(options.max_output_tokens, window, prefix)
+        granted = replace(options, max_output_tokens=output)
         room = window - output - (ESTIMATE.count(last).count if last else 0)
+        room -= estimate_offered_tokens(options.tools)
         whole = ESTIMATE.count(messages).count
         wanted = min(room, self._readable(left_s), whole)
         if compressed:
@@ -161,12 +181,12 @@ class Backup:
             # There is nothing that could be left out.
             wanted = room
         if whole <= min(wanted, SURE_RATIO * room):
-            return Fitted(messages=[*messages, *last], max_output_tokens=output, token_count=whole)
+            return Fitted(messages=[*messages, *last], options=granted, token_count=whole)
         result = await self._compressed(messages, room, wanted, left_s, rules, language)
         report = result.report
         return Fitted(
             messages=[*result.messages, *last],
-            max_output_tokens=output,
+            options=granted,
             token_count=report.tokens_after,
             compression=report.sentence(language) if report.dropped_rounds else "",
         )
@@ -196,10 +216,39 @@ class Backup:
                 problem = str(error)
         raise DoesNotFitError(problem)
 
-    def _output(self, asked: int, window: int) -> int:
-        """Return the most tokens to write: what was asked for, unless it writes less."""
+    def _lacking(self, options: GenerationOptions) -> str:
+        """Return what it cannot do of what is asked for; empty when it can do it all.
+
+        The same is refused by its own hop, but only once it is asked.
+        """
+        form = options.response_format
+        card = self.card or ModelCard(name="", window_tokens=0, max_output_tokens=0)
+        needs = {
+            "tools": (bool(options.tools), card.tools),
+            "strict tools": (any(tool.strict for tool in options.tools), card.strict_tools),
+            "a single tool call": (options.single_tool_call, card.single_tool_call),
+            "a seed": (options.seed is not None, card.seed),
+            "JSON": (
+                form is not None,
+                card.json_object if form and form.kind == JSON_OBJECT else card.json_schema,
+            ),
+        }
+        return ", ".join(name for name, (needed, can) in needs.items() if needed and not can)
+
+    def _output(self, asked: int, window: int, prefix: str) -> int:
+        """Return the most tokens to write: what is left of what was asked for, or what it writes.
+
+        Raises:
+            DoesNotFitError: as much was written as was asked for.
+        """
         most = (self.card.max_output_tokens if self.card else 0) or window // 4
-        return min(asked or most, most)
+        if not asked:
+            return most
+        written = TokenEstimate()
+        written.add(prefix)
+        if asked <= written.count:
+            raise DoesNotFitError("the text is as long as it may be")
+        return min(asked - written.count, most)
 
     def _readable(self, left_s: float) -> int:
         """Return how many tokens it can read in its part of a time; a lot while nobody knows."""

@@ -43,7 +43,9 @@ class ToolOffer:
     description: str
     """What it does, for the model."""
     arguments_schema: str
-    """Its arguments as a JSON schema."""
+    """Its arguments as a JSON schema; empty for a tool without any."""
+    strict: bool = False
+    """Whether the model has to keep to the schema exactly."""
 
 
 _TO_WIRE: dict[Role, chat_pb2.ChatRole.ValueType] = {
@@ -71,6 +73,26 @@ def call_to_wire(call: ToolCall) -> chat_pb2.ToolCall:
     return chat_pb2.ToolCall(id=call.id, name=call.name, arguments=call.arguments)
 
 
+def offer_to_wire(offer: ToolOffer) -> chat_pb2.ToolOffer:
+    """Return the offer of a tool as it travels."""
+    return chat_pb2.ToolOffer(
+        name=offer.name,
+        description=offer.description,
+        arguments_schema=offer.arguments_schema,
+        strict=offer.strict,
+    )
+
+
+def offer_from_wire(offer: chat_pb2.ToolOffer) -> ToolOffer:
+    """Return the offer of a tool that has travelled."""
+    return ToolOffer(offer.name, offer.description, offer.arguments_schema, offer.strict)
+
+
+def call_from_wire(call: chat_pb2.ToolCall) -> ToolCall:
+    """Return a tool call that has travelled."""
+    return ToolCall(call.id, call.name, call.arguments)
+
+
 def role_from_wire(role: "chat_pb2.ChatRole.ValueType") -> Role | None:
     """Return who speaks; None for a role that nobody has."""
     return _FROM_WIRE.get(role)
@@ -81,7 +103,7 @@ def message_from_wire(message: chat_pb2.ChatMessage, role: Role) -> Message:
     return Message(
         role,
         message.content,
-        tuple(ToolCall(call.id, call.name, call.arguments) for call in message.tool_calls),
+        tuple(map(call_from_wire, message.tool_calls)),
         message.tool_call_id,
         message.reasoning,
     )

@@ -18,6 +18,7 @@ from services.runtime.compression.compressor import Compressor
 from services.runtime.conversation import Message
 from services.runtime.failover_stream import ANY_TERMS, Ask, FailoverStream, Models, Terms
 from services.runtime.generation import Generation, ModelClient, TextStream, Wait, whole
+from services.runtime.generation_options import NO_OPTIONS, GenerationOptions
 from services.runtime.process import Hop
 from services.runtime.topology import MODEL, MODEL_BACKUP
 
@@ -33,8 +34,7 @@ class Failover:
         self,
         messages: Sequence[Message],
         *,
-        max_output_tokens: int = 0,
-        temperature: float | None = None,
+        options: GenerationOptions = NO_OPTIONS,
         on_wait: Callable[[Wait], None] | None = None,
         terms: Terms = ANY_TERMS,
     ) -> AbstractAsyncContextManager[TextStream]:
@@ -42,26 +42,15 @@ class Failover:
 
         Args:
             messages: the conversation, oldest first.
-            max_output_tokens: the most tokens to write; 0 leaves it to the model hop.
-            temperature: randomness, 0 to 2; None leaves it to the provider.
+            options: how the text is to be generated.
             on_wait: is told now and then while a model hop waits for its provider.
             terms: what whoever asks knows and allows.
         """
         models = self._models
         rules = models.rules
         if models.backup is None or rules is None:
-            return models.primary.stream(
-                messages,
-                max_output_tokens=max_output_tokens,
-                temperature=temperature,
-                on_wait=on_wait,
-            )
-        ask = Ask(
-            messages=messages,
-            max_output_tokens=max_output_tokens,
-            temperature=temperature,
-            on_wait=on_wait,
-        )
+            return models.primary.stream(messages, options=options, on_wait=on_wait)
+        ask = Ask(messages=messages, options=options, on_wait=on_wait)
         return _closed(FailoverStream(models, models.backup, rules, ask, terms))
 
     async def generate(
@@ -69,10 +58,9 @@ class Failover:
         messages: Sequence[Message],
         *,
         max_output_tokens: int = 0,
-        temperature: float | None = None,
         terms: Terms = ANY_TERMS,
     ) -> Generation:
-        """Return a whole generation; arguments as for `stream`.
+        """Return a whole generation; at most so many tokens, 0 leaves it to the model hop.
 
         Nobody sees a part of it, so that a model that fails in the middle is replaced as well.
 
@@ -80,11 +68,8 @@ class Failover:
             SixhopError: neither model wrote a whole text; it is the first one's error, and tells
                 what the other did.
         """
-        return await whole(
-            self.stream(
-                messages, max_output_tokens=max_output_tokens, temperature=temperature, terms=terms
-            )
-        )
+        options = GenerationOptions(max_output_tokens=max_output_tokens)
+        return await whole(self.stream(messages, options=options, terms=terms))
 
 
 @asynccontextmanager

@@ -17,6 +17,7 @@ from services.runtime.errors import (
     SixhopError,
 )
 from services.runtime.generation import Generation, TextStream, Wait
+from services.runtime.generation_options import NO_OPTIONS, GenerationOptions
 from services.runtime.policies.deadline import MAX_SHARE
 from services.runtime.policies.fallback import BackupConfig, FallbackDriver
 from services.runtime.switch import Switch
@@ -72,8 +73,7 @@ class Ask:
     """Is what was asked for."""
 
     messages: Sequence[Message]
-    max_output_tokens: int = 0
-    temperature: float | None = None
+    options: GenerationOptions = NO_OPTIONS
     on_wait: Callable[[Wait], None] | None = None
     """Is told now and then while a model hop waits for its provider."""
 
@@ -107,7 +107,7 @@ class Turn:
 
     model: Model
     messages: Sequence[Message]
-    max_output_tokens: int
+    options: GenerationOptions
     token_count: int = 0
     """What the messages cost to read, about; for the model that stands in."""
     switch: Switch | None = None
@@ -163,8 +163,7 @@ class FailoverStream:
             try:
                 opening = turn.model.stream(
                     turn.messages,
-                    max_output_tokens=turn.max_output_tokens,
-                    temperature=self._ask.temperature,
+                    options=turn.options,
                     on_wait=self._ask.on_wait,
                     continues_last=turn.switch is not None and turn.switch.continued,
                 )
@@ -193,7 +192,7 @@ class FailoverStream:
         return Turn(
             model=self._models.primary,
             messages=self._ask.messages,
-            max_output_tokens=self._ask.max_output_tokens,
+            options=self._ask.options,
         )
 
     async def _next_turn(self, turn: Turn, failure: SixhopError) -> Turn:
@@ -224,13 +223,13 @@ class FailoverStream:
         """
         continued = self._given and self._terms.live
         written = self.result.text if continued else ""
-        if continued and not self._backup.prefills:
+        if continued and not self._backup.continues(self._ask.options):
             raise DoesNotFitError("it cannot go on from a text that it is given")
         fitted = await self._backup.fit(
             self._ask.messages,
             self._rules,
             left_s=self._left_s(),
-            max_output_tokens=self._ask.max_output_tokens,
+            options=self._ask.options,
             compressed=self._terms.compressed,
             language=self._terms.language,
             prefix=written,
@@ -259,7 +258,7 @@ class FailoverStream:
         return Turn(
             model=self._backup.model,
             messages=fitted.messages,
-            max_output_tokens=fitted.max_output_tokens,
+            options=fitted.options,
             token_count=fitted.token_count,
             switch=switch,
         )

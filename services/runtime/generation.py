@@ -7,9 +7,16 @@ from typing import Protocol
 
 from services.runtime.client import Dependency
 from services.runtime.compression.tokens import TokenCount
-from services.runtime.conversation import Message, message_to_wire
+from services.runtime.conversation import (
+    Message,
+    ToolCall,
+    call_from_wire,
+    message_to_wire,
+    offer_to_wire,
+)
 from services.runtime.durations import to_seconds
 from services.runtime.errors import DependencyFailedError, Origin
+from services.runtime.generation_options import NO_OPTIONS, GenerationOptions, format_to_wire
 from services.runtime.outgoing import Outgoing
 from services.runtime.switch import Switch
 from services.runtime.topology import MODEL
@@ -45,6 +52,8 @@ class Generation:
     finish_reason: str = ""
     """Why the provider stopped: `stop`, `length` or `tool_calls`; empty until then."""
     usage: Usage = field(default_factory=Usage)
+    tool_calls: tuple[ToolCall, ...] = ()
+    """The tools that the model asks for; not to be acted on before there is a finish reason."""
     switch: Switch | None = None
     """Why the model that stands in wrote it; None for the first model's text."""
 
@@ -59,6 +68,18 @@ class ModelCard:
     """What prompt and answer may have together."""
     max_output_tokens: int
     """The longest answer; 0 when it has not told."""
+    tools: bool = False
+    """It calls tools when asked to."""
+    strict_tools: bool = False
+    """It keeps to the schema of a tool exactly when told to."""
+    single_tool_call: bool = False
+    """It asks for one tool at most when told to."""
+    seed: bool = False
+    """It takes a seed."""
+    json_object: bool = False
+    """It writes JSON when told to."""
+    json_schema: bool = False
+    """It holds its answer to a JSON schema."""
     prefill: bool = False
     """It goes on from an assistant's message that it is given."""
     wants_reasoning: bool = False
@@ -119,6 +140,8 @@ class GenerationStream:
             if kind == "text_delta":
                 self.result.text += event.text_delta.text
                 yield event.text_delta.text
+            elif kind == "tool_call":
+                self.result.tool_calls += (call_from_wire(event.tool_call),)
             elif kind == "finished":
                 self._finish(event.finished)
         if not self.result.finish_reason:
@@ -168,6 +191,12 @@ class ModelClient:
             name=told.model,
             window_tokens=told.window_token_count,
             max_output_tokens=told.max_output_token_count,
+            tools=told.tools,
+            strict_tools=told.strict_tools,
+            single_tool_call=told.single_tool_call,
+            seed=told.seed,
+            json_object=told.json_object,
+            json_schema=told.json_schema,
             prefill=told.prefill,
             wants_reasoning=told.wants_reasoning,
             first_token_s=None if first is None else to_seconds(first),
@@ -191,8 +220,7 @@ class ModelClient:
         self,
         messages: Sequence[Message],
         *,
-        max_output_tokens: int = 0,
-        temperature: float | None = None,
+        options: GenerationOptions = NO_OPTIONS,
         on_wait: Callable[[Wait], None] | None = None,
         continues_last: bool = False,
     ) -> AbstractAsyncContextManager[GenerationStream]:
@@ -200,19 +228,25 @@ class ModelClient:
 
         Args:
             messages: the conversation, oldest first.
-            max_output_tokens: the most tokens to write; 0 leaves it to the model hop.
-            temperature: randomness, 0 to 2; None leaves it to the provider.
+            options: how the text is to be generated.
             on_wait: is told now and then while the model hop waits for its provider.
             continues_last: whether to go on from the last message, an assistant's; only where
                 the model's card says that it can.
         """
+        form = options.response_format
         request = model_pb2.GenerateRequest(
             messages=[message_to_wire(message) for message in messages],
-            max_output_tokens=max_output_tokens,
+            max_output_tokens=options.max_output_tokens,
+            temperature=options.temperature,
+            tools=[offer_to_wire(tool) for tool in options.tools],
+            tool_choice=options.tool_choice,
             continues_last=continues_last,
+            top_p=options.top_p,
+            stop=options.stop,
+            seed=options.seed,
+            response_format=None if form is None else format_to_wire(form),
+            single_tool_call=options.single_tool_call,
         )
-        if temperature is not None:
-            request.temperature = temperature
         return self._open(request, on_wait)
 
     @asynccontextmanager

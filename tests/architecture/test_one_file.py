@@ -17,6 +17,7 @@ from services.runtime.clock import ManualClock
 from services.runtime.conversation import Message
 from services.runtime.failover_stream import ANY_TERMS, Terms
 from services.runtime.generation import Generation, TextStream, Wait
+from services.runtime.generation_options import NO_OPTIONS, GenerationOptions
 from services.tool.config import ToolSettings
 from services.tool.context import ToolResources
 from services.tool.execution import execute
@@ -102,8 +103,7 @@ class NoModel:
         self,
         messages: Sequence[Message],
         *,
-        max_output_tokens: int = 0,
-        temperature: float | None = None,
+        options: GenerationOptions = NO_OPTIONS,
         on_wait: Callable[[Wait], None] | None = None,
         terms: Terms = ANY_TERMS,
     ) -> AbstractAsyncContextManager[TextStream]:

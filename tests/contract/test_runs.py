@@ -13,6 +13,7 @@ from services.domain.agent import Answer
 from services.domain.ports import Artifact
 from services.domain.run import Run
 from services.runtime.client import open_channel
+from services.runtime.conversation import ToolCall, call_to_wire
 from services.runtime.errors import NotFoundError
 from services.runtime.generation import Usage
 from services.runtime.process import Hop
@@ -37,21 +38,27 @@ UNKNOWN = run_pb2.RunEvent.FromString(b"\xfa\x01\x03new")
 """An event of a later release: field 31, which no proto of today knows."""
 
 
+CALL = ToolCall("a", "look_up", '{"parcel": 7}')
+
+
 async def full_run(run: Run) -> Answer:
     """Do everything that an agent may do."""
     await run.tool("summarise", {}, title="first")
     run.say("wrong")
+    run.ask_for([ToolCall("b", "delete", "{}")])
     run.restart("the first draft was wrong")
     run.skipped("chart", title="draw", reason="no time")
     run.say("right ")
     run.say("answer")
     run.degraded(mechanism="template", part="prose", reason="the model was late")
+    run.ask_for([CALL, CALL])
     return Answer(
         model="scripted",
         usage=Usage(3, 5, True),
         artifacts=(Artifact("a.pdf", "application/pdf", b"%PDF"),),
         missing=("chart",),
         sources=("orders.csv",),
+        finish_reason="tool_calls",
     )
 
 
@@ -121,11 +128,14 @@ async def test_a_run_is_accepted_routed_and_finished_in_order_without_gaps() -> 
         "step_started",
         "step_finished",
         "text_delta",
+        "tool_call",
         "restarted",
         "step_started",
         "step_finished",
         "text_delta",
         "degraded",
+        "tool_call",
+        "tool_call",
         "finished",
     ]
     assert events[0].event.accepted.budget_duration.ToTimedelta().total_seconds() <= 10.4
@@ -175,7 +185,7 @@ async def test_a_run_that_fails_has_no_finished() -> None:
     assert caught.value.code() is grpc.StatusCode.NOT_FOUND
 
 
-@requirement("run:ask-is-run")
+@requirement("run:ask-is-run", "conversing:deliveries")
 async def test_ask_says_what_run_says() -> None:
     async with running() as suite:
         suite.agent = full_run
@@ -188,7 +198,10 @@ async def test_ask_says_what_run_says() -> None:
 
     last = events[-1].finished
     assert answer.run_id == "run-7"
-    assert answer.text == "right answer" == events[-3].text_delta.text
+    assert answer.text == "right answer" == events[-5].text_delta.text
+    assert list(answer.tool_calls) == [event.tool_call for event in events[-3:-1]]
+    assert list(answer.tool_calls) == [call_to_wire(CALL)] * 2
+    assert answer.finish_reason == last.finish_reason == "tool_calls"
     assert (answer.agent, answer.model) == (last.agent, last.model) == ("chat", "scripted")
     assert answer.usage == last.usage
     assert list(answer.artifacts) == list(last.artifacts)

@@ -1,13 +1,18 @@
-"""Talks about anything that no other agent is for, with the model alone."""
+"""Talks about anything that no other agent is for, with the model and the caller's own tools."""
+
+from collections.abc import Sequence
+from dataclasses import replace
 
 from services.domain.agent import Agent, Answer
 from services.domain.phrasing import tell_if_cut
 from services.domain.run import Run
 from services.domain.wording import prompt_note
 from services.runtime.conversation import Message
+from services.runtime.generation_options import NO_OPTIONS
 
 MAX_QUESTION_CHARS = 4000
 MAX_OUTPUT_TOKENS = 256
+"""How long an answer may be where the caller does not say it."""
 _RULES = {
     "en": "You are the assistant of sixhop. Answer briefly and kindly, in English.",
     "zh": "你是 sixhop 的助手。请用简体中文简短、友好地回答。",
@@ -15,27 +20,44 @@ _RULES = {
 
 
 async def chat(run: Run) -> Answer:
-    """Say what the model says, as it says it.
+    """Say what the model says, as it says it, and which of the caller's tools it asks for.
 
     Raises:
         SixhopError: the model failed; there is nothing to fall back to.
     """
-    rules = _RULES["zh" if run.language == "zh" else "en"]
-    note = prompt_note(run.unavailable(), run.language)
-    messages = [
-        Message("system", f"{rules} {note}".strip()),
-        *run.history,
-        Message("user", run.question[:MAX_QUESTION_CHARS]),
-    ]
+    options = run.options or NO_OPTIONS
+    if not options.max_output_tokens:
+        options = replace(options, max_output_tokens=MAX_OUTPUT_TOKENS)
     if len(run.question) > MAX_QUESTION_CHARS:
         reason = f"only its first {MAX_QUESTION_CHARS} characters were read"
         run.degraded(mechanism="partial", part="question", reason=reason)
-    async with run.generate(messages, max_output_tokens=MAX_OUTPUT_TOKENS) as generation:
+    async with run.generate(_messages(run), options=options) as generation:
         async for text in generation:
             run.say(text)
         result = generation.result
-    missing = tell_if_cut(run, result)
-    return Answer(model=result.model, usage=result.usage, missing=missing)
+    # Who says how to generate reads the finish reason, and wants the text as it is.
+    missing = tell_if_cut(run, result, marked=run.options is None)
+    run.ask_for(result.tool_calls)
+    return Answer(
+        model=result.model,
+        usage=result.usage,
+        missing=missing,
+        finish_reason=result.finish_reason,
+    )
+
+
+def _messages(run: Run) -> Sequence[Message]:
+    """Return what the model is given; without a question it goes on from the tools' results."""
+    rules = _RULES["zh" if run.language == "zh" else "en"]
+    note = prompt_note(run.unavailable(), run.language)
+    # One message: many chat templates take one of the system's, the first.
+    own = [message.content for message in run.history if message.role == "system"]
+    asked = [Message("user", run.question[:MAX_QUESTION_CHARS])] if run.question.strip() else []
+    return [
+        Message("system", "\n\n".join((f"{rules} {note}".strip(), *own))),
+        *(message for message in run.history if message.role != "system"),
+        *asked,
+    ]
 
 
 AGENT = Agent(
@@ -63,5 +85,6 @@ AGENT = Agent(
         "早上好",
         "陪我聊聊天吧",
     ),
+    converses=True,
     run=chat,
 )

@@ -12,6 +12,7 @@ from services.domain.run import Run
 from services.domain.wording import too_late
 from services.runtime.conversation import Message
 from services.runtime.errors import SixhopError
+from services.runtime.generation_options import GenerationOptions
 
 MAX_RESULTS = 3
 """More do not fit into a small model's prompt, which costs it a second per 100 tokens."""
@@ -82,8 +83,7 @@ async def _answered(run: Run, results: list[_Result]) -> Answer:
     try:
         async with run.generate(
             _messages(run, results),
-            max_output_tokens=MAX_OUTPUT_TOKENS,
-            temperature=0.0,
+            options=GenerationOptions(max_output_tokens=MAX_OUTPUT_TOKENS, temperature=0.0),
             reserve_s=RESERVE_S,
             held=held,
         ) as generation:

@@ -29,7 +29,9 @@ class OpenAiEngine:
 
     async def open(self, prompt: Prompt, call: Call) -> Wire[Piece]:
         """Ask for one completion; errors as `Engine.open` says."""
-        exchange = Exchange(self._provider, prompt.messages, prompt.tools)
+        form = prompt.response_format
+        schema = form.schema if form is not None else ""
+        exchange = Exchange(self._provider, prompt.messages, prompt.tools, schema)
         body = orjson.dumps(request_body(self._provider, prompt))
         until = self._clock.now() + call.attempt_timeout_s
         url = request_url(self._provider, prompt)

@@ -217,7 +217,13 @@ class Suite:
         async def answer(run: Run) -> Answer:
             return await self.agent(run)
 
-        chat = Agent(name="chat", description="Talks.", examples=("hello", "你好"), run=answer)
+        chat = Agent(
+            name="chat",
+            description="Talks.",
+            examples=("hello", "你好"),
+            converses=True,
+            run=answer,
+        )
         async with hop.dependency("tool") as tool, open_failover(hop) as model:
             driver = hop.policies.fallback if hop.policies else None
             tools = ToolClient(tool, lambda name: self.declared(name), driver)
@@ -232,7 +238,8 @@ class Suite:
         """Open the real routing hop; it knows the agent and takes no embedding model."""
         thread, settings = EmbeddingThread(), RoutingSettings()
         embedder: Any = _FlatEmbedder()
-        index = IntentIndex([AgentCard("chat", "Talks.", ("hello",))], embedder)
+        chat = AgentCard("chat", "Talks.", ("hello",), converses=True)
+        index = IntentIndex([chat], embedder)
         try:
             chance = random.Random(7)
             board = HealthBoard(hop.config.replicas("domain"), settings.board, hop.clock, chance)

@@ -15,10 +15,11 @@ from services.domain.run import Ports, Run
 from services.domain.sources import DataSource
 from services.runtime.call import Degradation, Fallback, Inbound
 from services.runtime.clock import ManualClock
-from services.runtime.conversation import Message
+from services.runtime.conversation import Message, ToolCall
 from services.runtime.errors import SixhopError
 from services.runtime.failover_stream import ANY_TERMS, Terms
 from services.runtime.generation import Generation, TextStream, Usage, Wait
+from services.runtime.generation_options import NO_OPTIONS, GenerationOptions
 from tests.unit.domain.database import Database
 
 
@@ -108,12 +109,18 @@ class Model:
     """Streams what the test says, then fails if the test says so."""
 
     def __init__(
-        self, *pieces: str, failure: SixhopError | None = None, finish_reason: str = "stop"
+        self,
+        *pieces: str,
+        failure: SixhopError | None = None,
+        finish_reason: str = "stop",
+        calls: Sequence[ToolCall] = (),
     ) -> None:
         self.pieces = pieces
         self.failure = failure
         self.finish_reason = finish_reason
+        self.calls = tuple(calls)
         self.asked: list[Sequence[Message]] = []
+        self.options: list[GenerationOptions] = []
         self.terms = ANY_TERMS
 
     @asynccontextmanager
@@ -121,12 +128,12 @@ class Model:
         self,
         messages: Sequence[Message],
         *,
-        max_output_tokens: int = 0,
-        temperature: float | None = None,
+        options: GenerationOptions = NO_OPTIONS,
         on_wait: Callable[[Wait], None] | None = None,
         terms: Terms = ANY_TERMS,
     ) -> AsyncIterator[TextStream]:
         self.asked.append(messages)
+        self.options.append(options)
         self.terms = terms
         yield _Scripted(self)
 
@@ -146,6 +153,7 @@ class _Scripted:
         for piece in self._model.pieces:
             self._result.text += piece
             yield piece
+        self._result.tool_calls = self._model.calls
         if self._model.failure is not None:
             raise self._model.failure
 
@@ -159,6 +167,7 @@ async def answered(
     language: str = "en",
     time_s: float = 30.0,
     history: Sequence[Message] = (),
+    options: GenerationOptions | None = None,
     delivery: Delivery = Delivery.RESTARTABLE,
 ) -> tuple[Answer, list[Event]]:
     """Run an agent to its end; the clock stands still, so `time_s` are left all the time."""
@@ -169,7 +178,7 @@ async def answered(
     )
     ports = Ports(tools, model or Model("hello"), clock, tools)
     run = Run(question=question, language=language, sources=(), session_id="", inbound=inbound,
-              ports=ports, history=history, delivery=delivery)  # fmt: skip
+              ports=ports, history=history, options=options, delivery=delivery)  # fmt: skip
     answer = await agent.run(run)
     events = events_of(run)
     missing = tuple(dict.fromkeys((*run.missing_parts, *answer.missing)))

@@ -9,6 +9,7 @@ from services.domain.delivery import Delivery
 from services.domain.events import Degraded, Event, Restarted, TextDelta
 from services.domain.execution import Silence, executing
 from services.domain.run import Advice, Ports, Run
+from services.runtime.conversation import ToolCall
 from services.runtime.errors import DependencyFailedError, SixhopError
 from services.runtime.generation import Usage
 from services.runtime.heartbeat import HeartbeatSettings
@@ -205,3 +206,54 @@ async def test_text_that_an_agent_holds_may_begin_anew_however_it_is_read(
     events, _ = await told(pair(CUT_OFF), database, Delivery.LIVE, agent=agent)
 
     assert kinds(events) == [GREETING, "Degraded", "a small answer"]
+
+
+CALL = ToolCall("a", "look_up", "{}")
+
+
+async def ask_twice(run: Run) -> Answer:
+    """Say something and ask for a tool, and begin anew."""
+    run.say("wrong")
+    run.ask_for([CALL])
+    run.restart("it was wrong")
+    run.say("right")
+    run.ask_for([CALL, CALL])
+    run.degraded(mechanism="partial", part="answer", reason="for the order")
+    return Answer()
+
+
+@requirement("conversing:deliveries")
+@pytest.mark.parametrize(
+    ("delivery", "expected"),
+    [
+        (
+            Delivery.RESTARTABLE,
+            ["wrong", "ToolCall", "Restarted", "right", "ToolCall", "ToolCall", "Degraded"],
+        ),
+        (Delivery.BUFFERED, ["Degraded", "right", "ToolCall", "ToolCall"]),
+    ],
+)
+async def test_tool_calls_are_void_with_the_text_and_buffered_with_it(
+    database: Database, delivery: Delivery, expected: list[str]
+) -> None:
+    agent = Agent(name="asker", description="Asks.", examples=("a", "b"), run=ask_twice)
+
+    events, answer = await told(pair(()), database, delivery, agent=agent)
+
+    assert kinds(events) == expected
+    assert isinstance(answer, Answer)
+
+
+@requirement("conversing:deliveries")
+async def test_a_tool_call_that_was_given_for_good_is_not_taken_back(database: Database) -> None:
+    async def ask(run: Run) -> Answer:
+        run.ask_for([CALL])
+        run.restart("it was wrong")
+        return Answer()
+
+    agent = Agent(name="asker", description="Asks.", examples=("a", "b"), run=ask)
+    events, error = await told(pair(()), database, Delivery.LIVE, agent=agent)
+
+    assert kinds(events) == ["ToolCall"]
+    assert isinstance(error, DependencyFailedError)
+    assert error.cause == "cut"

@@ -20,6 +20,7 @@ SETTINGS = GatewaySettings(max_history_count=6, max_history_bytes=200)
 ASKED = ChatMessage(role=CHAT_ROLE_USER, content="Where is it?")
 UNKNOWN = ChatMessage.FromString(b"\x08\x63\x12\x01x")
 """Has a role of a later release."""
+RULES = ChatMessage(role=CHAT_ROLE_SYSTEM, content="Be kind.")
 ANSWERED = ChatMessage(role=CHAT_ROLE_ASSISTANT, content="In port.")
 
 
@@ -46,6 +47,8 @@ def check(*history: ChatMessage) -> None:
         [ASKED, ANSWERED],
         [ASKED, ANSWERED] * 3,
         [ANSWERED],
+        [RULES],
+        [RULES, RULES, ASKED, ANSWERED],
         [ASKED, calls("a"), result("a"), ANSWERED],
         [ASKED, calls("a", "b"), result("b"), result("a"), ANSWERED],
         [ASKED, calls("a"), result("a"), calls("a"), result("a")],
@@ -66,36 +69,37 @@ def test_a_history_that_a_model_can_be_given_passes(history: list[ChatMessage]) 
             "bytes, the limit is 200; leave out the oldest",
         ),
         ([ChatMessage(content="x")], "question.history[0].role", "user, assistant or tool"),
-        (
-            [ASKED, ChatMessage(role=CHAT_ROLE_SYSTEM, content="x")],
-            "question.history[1].role",
-            "user, assistant or tool",
-        ),
-        ([UNKNOWN], "question.history[0].role", "say user"),
-        ([ChatMessage(role=CHAT_ROLE_USER, content=" ")], "question.history[0].content", "empty"),
+        ([ASKED, RULES], "question.history[1].role", "move it there"),
+        ([RULES, ASKED, ANSWERED, RULES], "question.history[3].role", "move it there"),
+        ([UNKNOWN], "question.history[0].role", "say system"),
+        ([ChatMessage(role=CHAT_ROLE_USER)], "question.history[0].content", "empty"),
         ([ChatMessage(role=CHAT_ROLE_ASSISTANT)], "question.history[0].content", "empty"),
         (
             [ChatMessage(role=CHAT_ROLE_USER, content="x", reasoning="hm")],
-            "question.history[0]",
+            "question.history[0].reasoning",
             "only an assistant",
         ),
         (
             [ChatMessage(role=CHAT_ROLE_USER, content="x", tool_call_id="a")],
             "question.history[0].tool_call_id",
-            "results of tools",
+            "and nowhere else",
         ),
-        ([result("a")], "question.history[0].tool_call_id", "none of the tool calls"),
-        ([calls("a"), result("b")], "question.history[1].tool_call_id", "none of the tool calls"),
+        ([result("a")], "question.history[0].tool_call_id", "no call right before"),
+        ([calls("a"), result("b")], "question.history[1].tool_call_id", "no call right before"),
         (
             [calls("a"), result("a"), result("a")],
             "question.history[2].tool_call_id",
-            "none of the tool calls",
+            "answered already",
         ),
-        ([calls("a"), result("a", reasoning="x")], "question.history[1]", "only an assistant"),
+        (
+            [calls("a"), result("a", reasoning="x")],
+            "question.history[1].reasoning",
+            "only an assistant",
+        ),
         ([calls("a", "b"), result("a"), ASKED], "question.history[2]", "before the results"),
         ([calls("a", "b"), result("a")], "question.history", "ends before the results"),
-        ([calls("a", "a")], "question.history[0].tool_calls", "an id that no other has"),
-        ([calls("")], "question.history[0].tool_calls", "an id that no other has"),
+        ([calls("a", "a")], "question.history[0].tool_calls", "its own id"),
+        ([calls("")], "question.history[0].tool_calls[0]", "an id and a name"),
     ],
 )
 def test_a_history_that_no_model_could_be_given_is_refused(

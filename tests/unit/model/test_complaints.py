@@ -103,9 +103,13 @@ def test_a_quote_never_holds_the_prompt(said: str) -> None:
 def test_a_quote_never_holds_what_tools_were_asked_or_thought() -> None:
     call = ToolCall("a", "mail", '{"to": "alice.chen@example.com"}')
     spoken = Message("assistant", "", (call,), reasoning="She must not know about it at all.")
-    exchange = Exchange(PROVIDER, [spoken], [ToolOffer("mail", "", '{"secret shape": "of ours"}')])
+    offer, schema = (
+        ToolOffer("mail", "", '{"secret shape": "of ours"}'),
+        '{"secret answer": "7 and more of ours"}',
+    )
+    exchange = Exchange(PROVIDER, [spoken], [offer], schema)
 
-    for text in (call.arguments, spoken.reasoning, exchange.tools[0].arguments_schema):
+    for text in (call.arguments, spoken.reasoning, offer.arguments_schema, schema):
         assert "withheld" in exchange.quote(f"bad: {text}")
 
 

@@ -25,7 +25,7 @@ CHINESE = Message("user", "有多少订单？")
 
 def prompt(*messages: Message, wanted: int = 500) -> Prompt:
     """Return what is asked."""
-    return Prompt(messages or (SYSTEM, ENGLISH), wanted)
+    return Prompt(messages or (SYSTEM, ENGLISH), max_output_tokens=wanted)
 
 
 @requirement("time-to-tokens:nothing-cut-without-knowledge")
@@ -140,7 +140,7 @@ def test_never_more_than_the_caller_wants_never_less_than_is_useful_and_nothing_
     pace, _ = measured(first_s, interval_s, count=5 if known else 0)
 
     try:
-        found = fitted(Prompt(messages, wanted), left_s, pace, note)
+        found = fitted(Prompt(messages, max_output_tokens=wanted), left_s, pace, note)
     except BudgetTooSmallError:
         assert known
         assert first_s + (min(wanted, MIN_USEFUL_TOKENS) - 1) * interval_s > 0.9 * left_s - 0.1

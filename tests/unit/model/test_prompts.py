@@ -7,11 +7,22 @@ from services.model.config import ModelSettings
 from services.model.service import to_prompt
 from services.runtime.conversation import Message, ToolCall, ToolOffer
 from services.runtime.errors import InvalidArgumentError
+from services.runtime.generation_options import ResponseFormat
 from sixhop.model.v1 import model_pb2
-from sixhop.type.v1 import chat_pb2
+from sixhop.type.v1 import chat_pb2, generation_pb2
+from tests.requirements import requirement
 
 SETTINGS = ModelSettings(max_prompt_bytes=100, max_output_tokens=50)
-CAN = Capabilities(tools=True, prefill=True)
+CAN = Capabilities(
+    tools=True,
+    strict_tools=True,
+    single_tool_call=True,
+    seed=True,
+    json_object=True,
+    json_schema=True,
+    prefill=True,
+)
+LONG = f'{{"a": "{"b" * 90}"}}'
 USER = chat_pb2.ChatMessage(role=chat_pb2.CHAT_ROLE_USER, content="Hello")
 SAID = chat_pb2.ChatMessage(role=chat_pb2.CHAT_ROLE_ASSISTANT, content="Well")
 Request = model_pb2.GenerateRequest
@@ -19,6 +30,15 @@ Request = model_pb2.GenerateRequest
 
 def offer(name: str = "sql", schema: str = '{"type": "object"}') -> chat_pb2.ToolOffer:
     return chat_pb2.ToolOffer(name=name, description="Asks.", arguments_schema=schema)
+
+
+def form(
+    kind: str = "json_schema", name: str = "rows", schema: str = '{"type": "array"}'
+) -> generation_pb2.ResponseFormat:
+    return generation_pb2.ResponseFormat(kind=kind, name=name, schema=schema)
+
+
+FORM = form()
 
 
 def calling(*ids: str, **more: str) -> chat_pb2.ChatMessage:
@@ -71,6 +91,12 @@ def test_what_is_left_out_is_left_to_the_settings_and_to_the_provider() -> None:
 
     assert (prompt.max_output_tokens, prompt.temperature) == (50, None)
     assert (list(prompt.tools), prompt.tool_choice, prompt.continues_last) == ([], "", False)
+    assert (prompt.top_p, prompt.stop, prompt.seed, prompt.response_format) == (
+        None,
+        (),
+        None,
+        None,
+    )
 
 
 def test_the_settings_limit_what_a_caller_may_ask_for() -> None:
@@ -93,9 +119,15 @@ def test_the_settings_limit_what_a_caller_may_ask_for() -> None:
         (Request(messages=[USER], max_output_tokens=-1), "max_output_tokens"),
         (Request(messages=[USER], temperature=2.1), "temperature"),
         (Request(messages=[USER], temperature=float("nan")), "temperature"),
+        (Request(messages=[USER], top_p=0), "top_p"),
+        (Request(messages=[USER], stop=[""]), "stop"),
+        (Request(messages=[USER], response_format=form(kind="yaml")), "response_format.kind"),
+        (Request(messages=[USER], response_format=FORM, tools=[offer(schema=LONG)]), "messages"),
+        (Request(messages=[USER], response_format=form(schema=LONG)), "messages"),
+        (Request(messages=[USER], single_tool_call=True), "single_tool_call"),
         (Request(messages=[USER, calling("a")]), "messages"),
-        (Request(messages=[USER, calling("a", "b"), result("a"), USER]), "messages"),
-        (Request(messages=[USER, calling("a"), USER, result("a")]), "messages"),
+        (Request(messages=[USER, calling("a", "b"), result("a"), USER]), "messages[3]"),
+        (Request(messages=[USER, calling("a"), USER, result("a")]), "messages[2]"),
         (Request(messages=[USER, result("a")]), "messages[1].tool_call_id"),
         (Request(messages=[calling("a"), result("b")]), "messages[1].tool_call_id"),
         (Request(messages=[calling("a"), result("a"), result("a")]), "messages[2].tool_call_id"),
@@ -117,7 +149,6 @@ def test_the_settings_limit_what_a_caller_may_ask_for() -> None:
         (Request(messages=[USER], tools=[offer("required")]), "tools[0].name"),
         (Request(messages=[USER], tools=[offer(schema="{")]), "tools[0].arguments_schema"),
         (Request(messages=[USER], tools=[offer(schema="[]")]), "tools[0].arguments_schema"),
-        (Request(messages=[USER], tools=[offer(schema=f'{{"a": "{"b" * 90}"}}')]), "messages"),
         (Request(messages=[USER], tools=[offer()], tool_choice="other"), "tool_choice"),
         (Request(messages=[USER], tool_choice="required"), "tool_choice"),
         (Request(messages=[USER], continues_last=True), "continues_last"),
@@ -143,10 +174,18 @@ def test_every_way_to_choose_a_tool_is_taken(choice: str) -> None:
     assert to_prompt(request, SETTINGS, CAN).tool_choice == choice
 
 
+@requirement("conversing:refused")
 @pytest.mark.parametrize(
     ("request_", "field", "setting"),
     [
         (Request(messages=[USER], tools=[offer()]), "tools", "set `tools`"),
+        (Request(messages=[USER], seed=0), "seed", "set `seed`"),
+        (
+            Request(messages=[USER], response_format=form("json_object", "", "")),
+            "response_format",
+            "set `json_object`",
+        ),
+        (Request(messages=[USER], response_format=FORM), "response_format", "set `json_schema`"),
         (
             Request(messages=[USER, SAID], continues_last=True),
             "continues_last",
@@ -161,6 +200,55 @@ def test_what_the_model_cannot_do_is_refused_and_names_the_setting(
         to_prompt(request_, SETTINGS, Capabilities())
 
     assert caught.value.field == field
+
+
+@requirement("conversing:refused")
+@pytest.mark.parametrize(
+    ("request_", "field", "setting"),
+    [
+        (
+            Request(
+                messages=[USER],
+                tools=[chat_pb2.ToolOffer(name="sql", arguments_schema="{}", strict=True)],
+            ),
+            "tools",
+            "set `strict_tools`",
+        ),
+        (
+            Request(messages=[USER], tools=[offer()], single_tool_call=True),
+            "single_tool_call",
+            "set `single_tool_call`",
+        ),
+    ],
+)
+def test_a_model_that_only_calls_tools_is_held_to_nothing_more(
+    request_: model_pb2.GenerateRequest, field: str, setting: str
+) -> None:
+    with pytest.raises(InvalidArgumentError, match=setting) as caught:
+        to_prompt(request_, SETTINGS, Capabilities(tools=True))
+
+    assert caught.value.field == field
+
+
+def test_every_option_becomes_a_part_of_the_prompt() -> None:
+    request = Request(
+        messages=[USER],
+        top_p=0.5,
+        stop=["END", "\n\n"],
+        seed=0,
+        response_format=form("json_schema", "rows", "{}"),
+        tools=[offer()],
+        single_tool_call=True,
+    )
+    request.response_format.strict = False
+
+    prompt = to_prompt(request, SETTINGS, CAN)
+
+    assert (prompt.top_p, prompt.stop, prompt.seed) == (0.5, ("END", "\n\n"), 0)
+    assert prompt.response_format == ResponseFormat(
+        kind="json_schema", name="rows", schema="{}", strict=False
+    )
+    assert prompt.single_tool_call
 
 
 def test_an_answer_that_has_begun_may_be_gone_on_from() -> None:

@@ -9,6 +9,8 @@ from services.model.backend import Prompt, Provider
 from services.model.dialects import DEEPSEEK, DIALECTS, LLAMA_CPP, OPENAI, QWEN, VLLM
 from services.model.requests import request_body, request_url
 from services.runtime.conversation import Message, ToolCall, ToolOffer
+from services.runtime.generation_options import ResponseFormat
+from tests.requirements import requirement
 
 OFFER = ToolOffer("sql", "Asks.", '{"type":"object"}')
 CALLED = Message("assistant", "", (ToolCall("a", "sql", '{"q":1}'),), reasoning="Hm.")
@@ -48,7 +50,7 @@ def body(dialect: str, prompt: Prompt, **more: Any) -> dict[str, Any]:
 def test_a_plain_question_has_only_fields_that_the_dialect_knows(
     dialect: str, extra: set[str]
 ) -> None:
-    made = body(dialect, Prompt([Message("user", "Hello", reasoning="x")], 10))
+    made = body(dialect, Prompt([Message("user", "Hello", reasoning="x")], max_output_tokens=10))
 
     expected = COMMON | extra
     assert set(made) == (expected - {"max_tokens"} if dialect == "openai" else expected)
@@ -64,7 +66,7 @@ def test_deepseek_gets_its_reasoning_back_with_tool_calls_even_an_empty_one() ->
     said = Message("assistant", "Seven.", reasoning="Sure.")
     told = Message("tool", "8", tool_call_id="b")
 
-    made = body("deepseek", Prompt([*ROUND, said, silent, told], 10))["messages"]
+    made = body("deepseek", Prompt([*ROUND, said, silent, told], max_output_tokens=10))["messages"]
 
     assert made[1]["reasoning_content"] == "Hm."
     assert "reasoning_content" not in made[3]
@@ -73,12 +75,12 @@ def test_deepseek_gets_its_reasoning_back_with_tool_calls_even_an_empty_one() ->
 
 @pytest.mark.parametrize("dialect", sorted(set(DIALECTS) - {"deepseek"}))
 def test_no_other_vendor_ever_sees_reasoning(dialect: str) -> None:
-    assert "Hm." not in str(body(dialect, Prompt(ROUND, 10)))
+    assert "Hm." not in str(body(dialect, Prompt(ROUND, max_output_tokens=10)))
 
 
 @pytest.mark.parametrize("dialect", ["deepseek", "qwen", "openai"])
 def test_tool_rounds_are_sent_as_they_were(dialect: str) -> None:
-    made = body(dialect, Prompt(ROUND, 10, tools=(OFFER,)))
+    made = body(dialect, Prompt(ROUND, max_output_tokens=10, tools=(OFFER,)))
 
     call = {"id": "a", "type": "function", "function": {"name": "sql", "arguments": '{"q":1}'}}
     assert made["messages"][1]["tool_calls"] == [call]
@@ -92,7 +94,7 @@ def test_tool_rounds_are_sent_as_they_were(dialect: str) -> None:
 
 
 def test_a_model_without_tools_is_told_of_earlier_rounds_in_words() -> None:
-    made = body("plain", Prompt(ROUND, 10))
+    made = body("plain", Prompt(ROUND, max_output_tokens=10))
 
     assert set(made) == COMMON
     assert made["messages"][1:] == [
@@ -112,13 +114,77 @@ def test_a_model_without_tools_is_told_of_earlier_rounds_in_words() -> None:
     ],
 )
 def test_a_choice_of_tools_is_sent_as_the_protocol_says(choice: str, expected: Any) -> None:
-    made = body("openai", Prompt(ROUND, 10, tools=(OFFER,), tool_choice=choice))
+    made = body("openai", Prompt(ROUND, max_output_tokens=10, tools=(OFFER,), tool_choice=choice))
 
     assert made.get("tool_choice") == expected
 
 
+@requirement("conversing:options")
+def test_numbers_stops_and_a_seed_are_sent_as_they_were() -> None:
+    made = body("vllm", Prompt(ROUND, temperature=0.0, top_p=0.5, stop=("END", "x"), seed=0))
+
+    assert (made["temperature"], made["top_p"], made["seed"]) == (0.0, 0.5, 0)
+    assert made["stop"] == ["END", "x"]
+
+
+@requirement("conversing:options")
+@pytest.mark.parametrize(
+    ("form", "expected"),
+    [
+        (ResponseFormat(kind="json_object"), {"type": "json_object"}),
+        (
+            ResponseFormat(kind="json_schema", name="rows", schema='{"type":"array"}'),
+            {"type": "json_schema", "json_schema": {"name": "rows", "schema": {"type": "array"}}},
+        ),
+        (
+            ResponseFormat(
+                kind="json_schema", name="rows", description="All.", schema="{}", strict=False
+            ),
+            {
+                "type": "json_schema",
+                "json_schema": {
+                    "name": "rows",
+                    "description": "All.",
+                    "schema": {},
+                    "strict": False,
+                },
+            },
+        ),
+    ],
+)
+def test_a_response_format_is_sent_as_the_protocol_says(
+    form: ResponseFormat, expected: Any
+) -> None:
+    assert body("openai", Prompt(ROUND, response_format=form))["response_format"] == expected
+
+
+@requirement("conversing:options")
+def test_a_strict_tool_and_a_single_call_are_told() -> None:
+    prompt = Prompt(ROUND, tools=(replace(OFFER, strict=True), OFFER), single_tool_call=True)
+
+    made = body("openai", prompt)
+
+    assert [tool["function"].get("strict") for tool in made["tools"]] == [True, None]
+    assert made["parallel_tool_calls"] is False
+
+
+def test_the_settings_change_numbers_but_not_what_an_answer_is() -> None:
+    form = ResponseFormat(kind="json_object")
+    extra = {"top_p": 0.1, "seed": None, "stop": ["y"], "response_format": {"type": "text"}}
+
+    made = body(
+        "vllm",
+        Prompt(ROUND, top_p=0.5, seed=7, stop=("x",), response_format=form),
+        extra_body=extra,
+    )
+
+    assert made["top_p"] == 0.1
+    assert "seed" not in made
+    assert (made["stop"], made["response_format"]) == (["x"], {"type": "json_object"})
+
+
 def test_without_tools_nothing_is_said_of_them() -> None:
-    made = body("openai", Prompt(ROUND, 10, tool_choice="none"))
+    made = body("openai", Prompt(ROUND, max_output_tokens=10, tool_choice="none"))
 
     assert not {"tools", "tool_choice"} & set(made)
 
@@ -135,8 +201,8 @@ def test_without_tools_nothing_is_said_of_them() -> None:
 def test_each_dialect_goes_on_from_an_answer_in_its_own_way(
     dialect: str, last: dict[str, Any], more: dict[str, Any]
 ) -> None:
-    plain = body(dialect, Prompt(BEGUN, 10))
-    made = body(dialect, Prompt(BEGUN, 10, continues_last=True))
+    plain = body(dialect, Prompt(BEGUN, max_output_tokens=10))
+    made = body(dialect, Prompt(BEGUN, max_output_tokens=10, continues_last=True))
 
     assert made == {
         **plain,
@@ -162,7 +228,7 @@ def test_a_continuation_goes_where_the_dialect_serves_it(
 ) -> None:
     found = provider(dialect, base_url=base_url)
 
-    url = request_url(found, Prompt(BEGUN, 10, continues_last=continues))
+    url = request_url(found, Prompt(BEGUN, max_output_tokens=10, continues_last=continues))
 
     assert url == f"{expected}/chat/completions"
 
@@ -170,7 +236,7 @@ def test_a_continuation_goes_where_the_dialect_serves_it(
 @pytest.mark.parametrize("dialect", [DEEPSEEK, VLLM, LLAMA_CPP, QWEN], ids=lambda each: each.name)
 @pytest.mark.parametrize("thinks", [True, False])
 def test_thinking_is_switched_in_the_words_of_the_dialect(dialect: Any, thinks: bool) -> None:
-    made = body(dialect.name, Prompt(BEGUN, 10), thinks=thinks)
+    made = body(dialect.name, Prompt(BEGUN, max_output_tokens=10), thinks=thinks)
 
     wanted = dialect.thinking_on if thinks else dialect.thinking_off
     assert wanted
@@ -180,7 +246,7 @@ def test_thinking_is_switched_in_the_words_of_the_dialect(dialect: Any, thinks: 
 def test_the_settings_have_the_last_word_and_cannot_break_the_stream() -> None:
     extra = {"thinking": None, "stream_options": None, "stream": False, "seed": 7}
 
-    made = body("deepseek", Prompt(BEGUN, 10, 0.5), extra_body=extra)
+    made = body("deepseek", Prompt(BEGUN, max_output_tokens=10, temperature=0.5), extra_body=extra)
 
     assert made["stream"] is True
     assert made["seed"] == 7

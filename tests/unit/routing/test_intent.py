@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from services.routing.intent import NEAREST_EXAMPLES, AgentCard, IntentIndex, Vector
-from services.runtime.errors import SelfUnavailableError
+from services.runtime.errors import InvalidArgumentError, SelfUnavailableError
+from tests.requirements import requirement
 
 
 class Angles:
@@ -151,3 +152,39 @@ def test_without_a_reader_of_data_the_usual_agents_answer() -> None:
     choice = INDEX.choose("178", min_margin=0.1, fallback_agent="chat", with_data=True)
 
     assert choice.agent == "chat"
+
+
+def talker(name: str, *, reads_data: bool = False) -> AgentCard:
+    """Return an agent that converses."""
+    return AgentCard(name, "Talks.", (), reads_data, (), True)
+
+
+@requirement("conversing:agent")
+@pytest.mark.parametrize(
+    ("cards", "with_data", "agent"),
+    [
+        ([card("orders", 0), talker("chat"), talker("bard")], False, "chat"),
+        ([card("chat", 0), talker("poet"), talker("bard")], False, "bard"),
+        ([talker("chat"), talker("reader", reads_data=True)], True, "reader"),
+    ],
+)
+def test_who_converses_is_chosen_without_weighing_words(
+    cards: list[AgentCard], with_data: bool, agent: str
+) -> None:
+    embedder = Angles()
+    index = IntentIndex(cards, embedder)
+    embedder.embedded.clear()
+
+    choice = index.conversing("chat", with_data=with_data)
+
+    assert (choice.agent, choice.reason) == (agent, "conversation")
+    assert embedder.embedded == []
+
+
+@requirement("conversing:agent")
+@pytest.mark.parametrize("with_data", [False, True])
+def test_where_nobody_converses_that_is_said(with_data: bool) -> None:
+    cards = [card("orders", 0), *([talker("chat")] if with_data else [])]
+
+    with pytest.raises(InvalidArgumentError, match="leave them out"):
+        IntentIndex(cards, Angles()).conversing("chat", with_data=with_data)

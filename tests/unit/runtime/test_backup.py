@@ -10,7 +10,7 @@ from services.runtime.conversation import Message
 from services.runtime.generation import ModelCard
 from services.runtime.policies.fallback import BackupConfig
 from tests.requirements import requirement
-from tests.unit.runtime.two_models import CARD, QUESTION, Pair, failed, pair
+from tests.unit.runtime.two_models import CARD, OPTIONS, QUESTION, Pair, failed, pair
 from tests.waiting import until
 
 RULES = BackupConfig()
@@ -37,10 +37,10 @@ async def fitted(both: Pair, messages: list[Message], **known: object) -> Fitted
 
 
 async def test_a_short_conversation_is_sent_whole() -> None:
-    found = await fitted(pair([]), QUESTION, compressed=True, max_output_tokens=100)
+    found = await fitted(pair([]), QUESTION, compressed=True, options=OPTIONS)
 
     assert (found.messages, found.compression) == (QUESTION, "")
-    assert found.max_output_tokens == 100
+    assert found.options == OPTIONS
 
 
 @requirement("failover:fits-the-window")
@@ -115,7 +115,7 @@ async def test_a_model_that_has_not_told_is_taken_for_a_small_one() -> None:
 
     found = await fitted(both, talk(30))
 
-    assert found.max_output_tokens == RULES.window_tokens // 4
+    assert found.options.max_output_tokens == RULES.window_tokens // 4
     assert ESTIMATE.count(found.messages).count <= RULES.window_tokens * 3 // 4
 
 

@@ -263,7 +263,7 @@ async def test_no_more_is_asked_of_the_second_model_than_it_writes() -> None:
 
     await both.write()
 
-    assert both.second.limits == [64]
+    assert [options.max_output_tokens for options in both.second.options] == [64]
 
 
 @pytest.mark.parametrize(

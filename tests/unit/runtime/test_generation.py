@@ -4,10 +4,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from services.runtime.conversation import ToolCall
 from services.runtime.errors import DependencyFailedError
 from services.runtime.generation import GenerationStream, Usage, _is_content
 from sixhop.model.v1 import model_pb2
-from sixhop.type.v1 import usage_pb2
+from sixhop.type.v1 import chat_pb2, usage_pb2
 from tests.requirements import requirement
 
 
@@ -83,3 +84,14 @@ def test_reasoning_is_progress_and_a_heartbeat_is_not(
 def test_an_estimate_in_a_sum_makes_the_sum_one() -> None:
     assert Usage(1, 2) + Usage(3, 4, True) == Usage(4, 6, True)
     assert Usage(1, 2) + Usage(3, 4) == Usage(4, 6, False)
+
+
+@requirement("conversing:tools")
+async def test_tool_calls_are_a_part_of_the_result_in_their_order() -> None:
+    calls = [chat_pb2.ToolCall(id=each, name="look_up", arguments="{}") for each in "ba"]
+    told = [model_pb2.GenerateResponse(tool_call=call) for call in calls]
+    generation = GenerationStream(stream(text("So: "), *told, finished("tool_calls")))
+
+    assert [words async for words in generation] == ["So: "]
+    assert generation.result.tool_calls == tuple(ToolCall(each, "look_up", "{}") for each in "ba")
+    assert generation.result.finish_reason == "tool_calls"

@@ -15,12 +15,14 @@ from services.runtime.errors import DependencyFailedError, Origin, SixhopError
 from services.runtime.failover import Failover
 from services.runtime.failover_stream import Models, Terms
 from services.runtime.generation import Generation, ModelCard, TextStream, Usage, Wait
+from services.runtime.generation_options import NO_OPTIONS, GenerationOptions
 from services.runtime.policies.fallback import FallbackConfig, FallbackDriver
 from services.runtime.switch import Switch
 from tests.unit.runtime.fake_time import LoopClock
 
 QUESTION = [Message("system", "Be kind."), Message("user", "Why is the sky blue?")]
 CARD = ModelCard(name="small", window_tokens=8192, max_output_tokens=512)
+OPTIONS = GenerationOptions(max_output_tokens=200)
 
 
 def failed(reason: str = "NO_ANSWER", *, hop: str = "model") -> DependencyFailedError:
@@ -56,7 +58,7 @@ class ScriptedModel:
         self.described_count = 0
         self.asked: list[Sequence[Message]] = []
         self.continued: list[bool] = []
-        self.limits: list[int] = []
+        self.options: list[GenerationOptions] = []
         self.ratio = 1.0
         """How many tokens of its own an estimated one is."""
         self.card: ModelCard | SixhopError = CARD
@@ -67,13 +69,12 @@ class ScriptedModel:
         self,
         messages: Sequence[Message],
         *,
-        max_output_tokens: int = 0,
-        temperature: float | None = None,
+        options: GenerationOptions = NO_OPTIONS,
         on_wait: Callable[[Wait], None] | None = None,
         continues_last: bool = False,
     ) -> AsyncIterator[TextStream]:
         self.asked.append(messages)
-        self.limits.append(max_output_tokens)
+        self.options.append(options)
         self.continued.append(continues_last)
         self.open_count += 1
         try:
@@ -145,13 +146,16 @@ class Pair:
         return Terms(on_first=lambda: self.story.append("first"), on_switch=self._switched, **known)  # type: ignore[arg-type]
 
     async def write(
-        self, messages: Sequence[Message] = QUESTION, *, has_s: float = 20.0, **known: object
+        self,
+        messages: Sequence[Message] = QUESTION,
+        *,
+        has_s: float = 20.0,
+        options: GenerationOptions = OPTIONS,
+        **known: object,
     ) -> Generation:
         """Read a whole text; the caller has so many seconds left."""
         with having(self.clock, has_s):
-            opening = self.failover.stream(
-                messages, max_output_tokens=200, terms=self.terms(**known)
-            )
+            opening = self.failover.stream(messages, options=options, terms=self.terms(**known))
             async with opening as generation:
                 async for text in generation:
                     self.story.append(text)
