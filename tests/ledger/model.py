@@ -7,6 +7,11 @@ MODEL: dict[str, Requirement] = {
         "A compressed conversation fits by the backup's own count, or says that it was estimated.",
         "design 7, issue 4",
     ),
+    "compression:estimate": Requirement(
+        "What a conversation costs to read is never estimated below DeepSeek's own count, and for "
+        "plain prose of English and Chinese at most a quarter or so above it.",
+        "issue 4",
+    ),
     "compression:fits": Requirement(
         "Whatever the conversation and its language, the result fits the window, or one typed "
         "error says what is needed; the same conversation gives the same result.",

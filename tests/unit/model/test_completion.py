@@ -10,6 +10,7 @@ from services.model.backend import Finish, Growth, Provider, Reasoning, Text, To
 from services.model.completion import DONE, Completion
 from services.model.refusal import Exchange
 from services.model.sse import Event
+from services.runtime.compression.tokens import estimate_prompt_tokens
 from services.runtime.conversation import Message, ToolCall, ToolOffer
 from services.runtime.errors import Code, DependencyFailedError, SixhopError
 from services.runtime.generation import Usage
@@ -306,8 +307,9 @@ def test_usage_comes_from_the_provider_and_the_last_one_counts() -> None:
 def test_usage_is_an_estimate_and_says_so_when_the_provider_gives_none(usage: Any) -> None:
     _, finish = read([chunk("数据" * 4), chunk("a" * 8, "stop", usage=usage), END])
 
-    # 43 letters and blanks, four signs and one message; eight Chinese characters and eight letters.
-    assert finish.usage == Usage(14 + 4, 6 + 2, estimated=True)
+    # Eight Chinese characters and eight letters were written.
+    asked = estimate_prompt_tokens(PROMPT)
+    assert finish.usage == Usage(asked, 6 + 2, estimated=True)
 
 
 def test_a_provider_that_never_stops_writing_is_cut_off() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from services.runtime.compression import deepseek
 from services.runtime.compression.deepseek import DeepSeekCounter, TokenizerMissingError
-from services.runtime.compression.tokens import ESTIMATE, TokenCount
+from services.runtime.compression.tokens import TokenCount
 from services.runtime.conversation import Message, ToolCall
 
 
@@ -32,24 +32,6 @@ def test_tool_calls_and_reasoning_are_counted(counter: DeepSeekCounter) -> None:
     full = Message("assistant", "ok", (ToolCall("a", "lookup", '{"q": 1}'),), reasoning="hm, well")
 
     assert counter.count([full]).count > counter.count([bare]).count + 8
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "The supplier of the laptop battery is late, and the gateway refused the shipment. ",
-        "供应商的网关打开了熔断器，笔记本电脑的退款由网关完成，共1,240.50元。",
-        '{"order_id": "A-1001", "total": 1240.5, "items": [{"name": "battery", "count": 2}]}, ',
-        "1042,2026-03-14,156.25,north,shipped\n",
-        "    for order in sorted(orders, key=lambda each: each.total):\n        send(order)\n",
-    ],
-)
-def test_the_estimate_is_seldom_below_the_exact_count(counter: DeepSeekCounter, text: str) -> None:
-    messages = [Message("user", text * 20)]
-
-    ratio = ESTIMATE.count(messages).count / counter.count(messages).count
-
-    assert 0.9 < ratio < 1.5
 
 
 @pytest.mark.parametrize("letters", ["x", "字", "=", " ", string.ascii_letters])

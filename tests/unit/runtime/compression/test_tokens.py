@@ -1,10 +1,12 @@
 """Estimates tokens without a tokenizer."""
 
+import math
+
 import pytest
 
+from services.runtime.compression.costs import text_tokens
 from services.runtime.compression.tokens import (
     ESTIMATE,
-    TokenCount,
     TokenEstimate,
     estimate_prompt_tokens,
 )
@@ -45,17 +47,18 @@ def test_an_estimate_does_not_depend_on_how_the_text_is_cut() -> None:
 def test_every_message_costs_a_little_more_than_its_text() -> None:
     messages = [Message("system", "abcd"), Message("user", "abcd")]
 
-    assert estimate_prompt_tokens(messages) == 2 + 2 * 4
+    alone = estimate_prompt_tokens([Message("user", "abcd" * 2)])
+    assert estimate_prompt_tokens(messages) >= alone + 4
 
 
 def test_everything_that_a_model_reads_of_a_message_costs_something() -> None:
     call = ToolCall("id", "name", "arguments!!!")
-    message = Message("assistant", "abcd", (call,), reasoning="abcd")
+    message = Message("assistant", "abcd", (call,), "answers", reasoning="abcd")
+    parts = ("abcd", "abcd", "id", "name", "arguments!!!", "answers")
 
-    assert estimate_prompt_tokens([message]) == 8 + 2 * 4
+    cost = sum(text_tokens(part) for part in parts)
+    assert estimate_prompt_tokens([message]) == math.ceil(cost) + 2 * 4
 
 
-def test_an_estimate_for_a_window_has_a_margin_and_says_what_it_is() -> None:
-    messages = [Message("user", "x" * 400)]
-
-    assert ESTIMATE.count(messages) == TokenCount(115, exact=False)
+def test_an_estimate_says_that_it_is_one() -> None:
+    assert not ESTIMATE.count([Message("user", "x" * 400)]).exact
