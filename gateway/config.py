@@ -40,3 +40,11 @@ class GatewaySettings(HopSettings):
     `buffered`: once it is complete, so that another model can begin anew unseen."""
     max_body_bytes: int = Field(default=24 * 1024 * 1024, ge=1)
     """The largest body of an HTTP request; files travel in it as base64."""
+    http_max_connections: int = Field(default=4096, ge=1)
+    """The most connections over HTTP at a time; others are answered 503. Each stream is one."""
+    http_body_timeout_s: float = Field(default=30.0, gt=0, le=600)
+    """How long a client may take to send the body of a request, seconds."""
+    http_head_timeout_s: float = Field(default=10.0, gt=0, le=600)
+    """How long a client may take to send a request's headers, from its connection on, seconds."""
+    http_unread_timeout_s: float = Field(default=10.0, gt=0, le=600)
+    """How long a client may leave a stream unread that cannot be written on, seconds."""

@@ -59,7 +59,9 @@ async def open_hop(hop: Hop) -> AsyncIterator[None]:
             hop=hop,
             settings=settings,
             desk=Desk(hop.door, runner),
-            keep=KeepAlive(hop.clock, settings.http_idle_limit_s / 3),
+            keep=KeepAlive(
+                hop.clock, settings.http_idle_limit_s / 3, settings.http_unread_timeout_s
+            ),
         )
         async with http_door(front):
             await hop.health.set_ready()

@@ -1,25 +1,35 @@
 """Reads the body of a request, within its limits."""
 
+import asyncio
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect, Request
 
-from gateway.http.failing import TOO_LARGE
+from gateway.config import GatewaySettings
+from gateway.http.failing import TOO_LARGE, TOO_SLOW
 from gateway.http.leaving import ClientLeftError
 from services.runtime.errors import InvalidArgumentError
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
-async def read_json(request: Request, kind: type[ModelT], max_bytes: int) -> ModelT:
+async def read_json(request: Request, kind: type[ModelT], settings: GatewaySettings) -> ModelT:
     """Return the body as what it is meant to be.
 
     Raises:
-        InvalidArgumentError: it is too large, no JSON, or a field of it is wrong.
+        InvalidArgumentError: it is too large, too slow, no JSON, or a field of it is wrong.
         ClientLeftError: the client went away while it was sending.
     """
-    content = await _read(request, max_bytes)
+    try:
+        async with asyncio.timeout(settings.http_body_timeout_s):
+            content = await _read(request, settings.max_body_bytes)
+    except TimeoutError:
+        slow = InvalidArgumentError(
+            "body", f"did not come within {settings.http_body_timeout_s:g} s; send it faster"
+        )
+        slow.cause = TOO_SLOW
+        raise slow from None
     try:
         return kind.model_validate_json(content)
     except ValidationError as error:

@@ -9,7 +9,7 @@ from gateway.http.body import read_json
 from gateway.http.chat_answer import Chunks, completion, failure_event
 from gateway.http.chat_request import ChatRequest
 from gateway.http.front import Front, budget_of, failed, front_of, names_of
-from gateway.http.leaving import while_client_waits
+from gateway.http.leaving import ClientWatch
 from gateway.http.sse import EventStream
 from services.runtime.call import Inbound
 from services.runtime.errors import SixhopError
@@ -23,7 +23,7 @@ async def chat_completions(request: Request) -> Response | EventStream:
     """
     front = front_of(request)
     arrival = arrival_of(request.headers)
-    asked = await read_json(request, ChatRequest, front.settings.max_body_bytes)
+    asked = await read_json(request, ChatRequest, front.settings)
     if asked.stream:
         return _stream(front, asked, front.desk.arrive("Run", arrival, streaming=True))
     inbound = front.desk.arrive("Ask", arrival, streaming=False)
@@ -32,7 +32,7 @@ async def chat_completions(request: Request) -> Response | EventStream:
 
 async def _whole(front: Front, asked: ChatRequest, inbound: Inbound, request: Request) -> Response:
     try:
-        async with while_client_waits(request.receive):
+        async with ClientWatch(request.receive):
             answer = await front.desk.ask(inbound, asked.ask_request())
     except SixhopError as error:
         return failed(front.failure(inbound, error), names_of(inbound) | budget_of(inbound))

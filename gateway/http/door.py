@@ -1,6 +1,8 @@
 """Opens the HTTP door of the gateway, in the process and on the loop of the gRPC door."""
 
 import asyncio
+import logging
+import math
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -10,7 +12,8 @@ import uvicorn
 from gateway.config import GatewaySettings
 from gateway.http.app import make_app
 from gateway.http.front import Front
-from services.runtime.background import background
+from gateway.http.wire import JournalHandler, bounded
+from services.runtime.background import OWN_TASK, background
 from services.runtime.config import ConfigError
 from services.runtime.telemetry import HTTP_SERVING, get_logger
 from services.runtime.topology import DEFAULT_PORTS, GATEWAY
@@ -20,6 +23,8 @@ PORT_DISTANCE = 80
 START_LIMIT_S = 5.0
 STOP_LIMIT_S = 2.0
 BACKLOG = 2048
+KEEP_ALIVE_S = 75
+"""How long an idle connection is kept; longer than the pools of common proxies keep theirs."""
 
 
 class _Server(uvicorn.Server):
@@ -39,7 +44,7 @@ async def http_door(front: Front) -> AsyncIterator[None]:
     listener = _listen(front.settings, front.hop.config.port(GATEWAY))
     config = uvicorn.Config(
         make_app(front),
-        http="httptools",
+        http=bounded(front.settings.http_head_timeout_s),
         ws="none",
         loop="none",
         lifespan="off",
@@ -47,16 +52,24 @@ async def http_door(front: Front) -> AsyncIterator[None]:
         access_log=False,
         server_header=False,
         proxy_headers=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        # Beyond it a connection is answered 503, and nothing is read from it.
+        limit_concurrency=front.settings.http_max_connections,
     )
-    server = _Server(config)
+    config.load()
+    server, log = _Server(config), logging.getLogger("uvicorn")
+    log.handlers, log.propagate = [JournalHandler(logging.WARNING)], False
 
     async def drain(within_s: float) -> None:
-        config.timeout_graceful_shutdown = max(1, round(within_s))
+        # Connections are waited for until then, and what still goes on is told to end.
+        config.timeout_graceful_shutdown = max(1, math.floor(within_s))
         server.should_exit = True
         await asyncio.wait([serving], timeout=within_s + STOP_LIMIT_S)
+        if told := set(server.server_state.tasks):
+            await asyncio.wait(told, timeout=STOP_LIMIT_S)
 
     async with background(front.keep.run()):
-        serving = asyncio.create_task(server.serve([listener]))
+        serving = asyncio.create_task(server.serve([listener]), name=f"{OWN_TASK}http door")
         front.hop.draining.append(drain)
         try:
             async with asyncio.timeout(START_LIMIT_S):
@@ -68,6 +81,7 @@ async def http_door(front: Front) -> AsyncIterator[None]:
         finally:
             await drain(0)
             serving.cancel()
+            await asyncio.wait({serving}, timeout=STOP_LIMIT_S)
 
 
 def http_port(settings: GatewaySettings, port: int) -> int:

@@ -32,7 +32,8 @@ from services.runtime.status import status_info
 from services.runtime.topology import GATEWAY
 
 TOO_LARGE = "too_large"
-"""The cause of refusals that HTTP has a status of its own for."""
+TOO_SLOW = "too_slow"
+"""The causes of refusals that HTTP has a status of its own for."""
 _STATUSES: Mapping[type[SixhopError], int] = {
     InvalidArgumentError: 400,
     DeadlineMissingError: 400,
@@ -126,8 +127,8 @@ def failure_of(
 def status_of(error: SixhopError) -> int:
     """Return the HTTP status of an error."""
     status = next((_STATUSES[kind] for kind in type(error).__mro__ if kind in _STATUSES), 500)
-    if status == 400 and error.cause == TOO_LARGE:
-        return 413
+    if status == 400:
+        return {TOO_LARGE: 413, TOO_SLOW: 408}.get(error.cause, status)
     if status == 503 and error.cause in _OWN_EXCESS:
         return 429
     if status == 502 and error.origin is not None:

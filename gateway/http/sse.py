@@ -7,7 +7,7 @@ from contextlib import aclosing
 from starlette.types import Receive, Scope, Send
 
 from gateway.http.failing import Failure
-from gateway.http.leaving import ClientLeftError, while_client_waits
+from gateway.http.leaving import ClientLeftError, ClientWatch
 from services.runtime.clock import Clock
 from services.runtime.errors import SixhopError
 
@@ -16,6 +16,8 @@ TICK_S = 0.5
 SEND_LIMIT_S = 0.05
 """How long the comment of one stream may keep those of others waiting; whoever does not read has
 bytes of us to read."""
+ABORT = "abort"
+"""Where a connection leaves, in the state of a request, what ends it at once."""
 COMMENT = b": keep-alive\n\n"
 _HEADERS = {
     "content-type": "text/event-stream; charset=utf-8",
@@ -28,10 +30,18 @@ _HEADERS = {
 class KeepAlive:
     """Sends a comment on every stream that has been silent for so long."""
 
-    def __init__(self, clock: Clock, after_s: float) -> None:
-        """Take the clock, and a third of what the most impatient proxy allows, seconds."""
+    def __init__(self, clock: Clock, after_s: float, unread_s: float) -> None:
+        """Take the clock and two lengths, seconds.
+
+        Args:
+            clock: the clock.
+            after_s: a third of what the most impatient proxy allows.
+            unread_s: how long a client may leave unread what it was sent, once no more can be
+                sent to it.
+        """
         self._clock = clock
         self._after_s = after_s
+        self._unread_s = unread_s
         self._streams: set[EventStream] = set()
 
     def now(self) -> float:
@@ -49,10 +59,12 @@ class KeepAlive:
     async def run(self) -> None:
         """Look after all streams, for ever."""
         while True:
-            await self._clock.sleep(min(TICK_S, self._after_s / 2))
-            due = self._clock.now() - self._after_s
-            for stream in [each for each in self._streams if each.sent_at <= due]:
-                await stream.keep_alive()
+            await self._clock.sleep(min(TICK_S, self._after_s / 2, self._unread_s / 2))
+            now = self._clock.now()
+            for stream in list(self._streams):
+                if now - stream.sent_at >= self._after_s:
+                    await stream.keep_alive()
+                stream.refuse_slow_reader(now - self._unread_s)
 
 
 class EventStream:
@@ -87,15 +99,19 @@ class EventStream:
         self._fail = fail
         self._fail_late = fail_late
         self._send: Send | None = None
+        self._watch: ClientWatch | None = None
+        self._abort: Callable[[], None] | None = None
         self._started = False
-        self._sending = False
+        self._sending_since: float | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send all of it, or as much as the client waits for."""
         self._send = send
+        self._abort = scope["state"].get(ABORT)
+        self._watch = ClientWatch(receive)
         self._keep.add(self)
         try:
-            async with while_client_waits(receive), aclosing(self._chunks) as chunks:
+            async with self._watch, aclosing(self._chunks) as chunks:
                 async for chunk in chunks:
                     await self._write(chunk)
             await self._end(b"")
@@ -108,7 +124,7 @@ class EventStream:
 
     async def keep_alive(self) -> None:
         """Send a comment, unless something is being sent."""
-        if self._sending:
+        if self._sending_since is not None:
             return
         try:
             async with asyncio.timeout(SEND_LIMIT_S):
@@ -116,10 +132,19 @@ class EventStream:
         except TimeoutError:
             self.sent_at = self._keep.now()
 
+    def refuse_slow_reader(self, since: float) -> None:
+        """End the stream of a client that has let nothing be written since an instant."""
+        if self._sending_since is None or self._sending_since > since or self._watch is None:
+            return
+        self._watch.leave()
+        # What lies in the way of its reading would keep a connection that is merely closed.
+        if self._abort is not None:
+            self._abort()
+
     async def _write(self, chunk: bytes) -> None:
         if self._send is None:
             raise RuntimeError("the stream is not being sent")
-        self._sending = True
+        self._sending_since = self._keep.now()
         try:
             if not self._started:
                 self._started = True
@@ -127,7 +152,7 @@ class EventStream:
             await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
             self.sent_at = self._keep.now()
         finally:
-            self._sending = False
+            self._sending_since = None
 
     async def _start(self, status: int, headers: Mapping[str, str]) -> None:
         if self._send is None:
