@@ -3,7 +3,9 @@
 An entry is a promise that a test holds up; ``@requirement("deadline:unary-share")`` on the test
 ties the two, and ``pytestmark = requirement(...)`` ties a whole module. What the policy engine
 promises is in tests/ledger/engine.py, what load reports and the health board promise in
-tests/ledger/health.py, what model calls promise in tests/ledger/model.py, what the model hop
+tests/ledger/health.py, what the HTTP door
+promises of connections in tests/ledger/http_wire.py, what model calls promise in
+tests/ledger/model.py, what the model hop
 promises about time in tests/ledger/model_time.py, what failing over promises in
 tests/ledger/failover.py, what the client of the provider promises in
 tests/ledger/provider.py, what runs promise whose provider fails in
@@ -21,6 +23,7 @@ from tests.ledger.engine import ENGINE
 from tests.ledger.entry import Requirement
 from tests.ledger.failover import FAILOVER
 from tests.ledger.health import HEALTH
+from tests.ledger.http_wire import HTTP_WIRE
 from tests.ledger.model import MODEL
 from tests.ledger.model_time import MODEL_TIME
 from tests.ledger.provider import PROVIDER
@@ -32,6 +35,7 @@ __all__ = ["REQUIREMENTS", "Requirement", "requirement"]
 
 REQUIREMENTS: dict[str, Requirement] = {
     **HEALTH,
+    **HTTP_WIRE,
     **MODEL,
     **MODEL_TIME,
     **PROVIDER,

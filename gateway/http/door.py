@@ -23,6 +23,7 @@ PORT_DISTANCE = 80
 START_LIMIT_S = 5.0
 STOP_LIMIT_S = 2.0
 BACKLOG = 2048
+SEND_BUFFER_BYTES = 128 * 1024
 KEEP_ALIVE_S = 75
 """How long an idle connection is kept; longer than the pools of common proxies keep theirs."""
 
@@ -100,9 +101,12 @@ def _listen(settings: GatewaySettings, grpc_port: int) -> socket.socket:
     host, port = settings.http_host or settings.host, http_port(settings, grpc_port)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host.strip("[]"), port), family=family, backlog=BACKLOG)
+        listener = socket.create_server((host.strip("[]"), port), family=family, backlog=BACKLOG)
     except OSError as error:
         raise ConfigError(
             f"{host}:{port} is taken; set SIXHOP_GATEWAY__HTTP_PORT to a free port, or to 0 for "
             f"any ({error.strerror})"
         ) from None
+    # Every connection has it from here: the kernel would keep megabytes for a client that is slow.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
+    return listener

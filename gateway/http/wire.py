@@ -12,6 +12,10 @@ from services.runtime.telemetry import HTTP_SERVER_SAYS, get_logger
 
 MAX_HEAD_BYTES = 64 * 1024
 """The most that a request line and its headers may have; proxies add some kilobytes."""
+MAX_PIPELINED = 16
+"""How many requests of one connection may wait for the answer of the one before."""
+LINGER_S = 1.0
+"""How long a client that was answered early may go on sending before its connection is cut."""
 
 _TOO_LARGE = (431, "Request Header Fields Too Large", "the headers are larger than 64 KiB")
 _TOO_SLOW = (408, "Request Timeout", "the headers did not come in time")
@@ -25,7 +29,9 @@ class BoundedProtocol(HttpToolsProtocol):
 
     head_timeout_s = 10.0
     """How long a client may take for a head, from its connection or its first byte, seconds."""
-    _head_bytes = 0
+    _refused = False
+    _in_body = False
+    _unparsed_bytes = 0
     _in_head = True
     _head_timer: TimerHandle | None = None
 
@@ -41,14 +47,14 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Take more of a request, unless its head is too large."""
-        if self.transport.is_closing():
+        if self._refused:
             return
-        if self._in_head:
-            self._head_bytes += len(data)
         super().data_received(data)
-        # A body that came with the head was counted with it; the head is over then.
-        if self._in_head and self._head_bytes > MAX_HEAD_BYTES:
-            self._refuse(*_TOO_LARGE)
+        if self._in_head:
+            # A part of it that has not ended yet is held by the parser, and in no count but this.
+            self._unparsed_bytes += len(data)
+            if self._unparsed_bytes > MAX_HEAD_BYTES:
+                self._refuse(*_TOO_LARGE)
 
     def on_message_begin(self) -> None:
         """Begin the head of a request."""
@@ -59,10 +65,38 @@ class BoundedProtocol(HttpToolsProtocol):
             self._await_head()
 
     def on_headers_complete(self) -> None:
-        """End it."""
+        """End it, and begin to serve the request unless it is too large.
+
+        Raises:
+            ValueError: it is, or too many wait; nothing that follows on this connection is read.
+        """
         self._stop_timer()
-        self._in_head, self._head_bytes = False, 0
+        self._in_head, self._unparsed_bytes = False, 0
+        if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > (
+            MAX_HEAD_BYTES
+        ):
+            self._refuse(*_TOO_LARGE)
+            raise ValueError(_TOO_LARGE[2])
+        if len(self.pipeline) >= MAX_PIPELINED:
+            # Each waits with kilobytes, and one read can hold thousands.
+            raise ValueError("wait for answers before asking more")
+        self._in_body = True
         super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """End a request."""
+        self._in_body = False
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """End its answer, and the connection of whoever has still to send what it answers."""
+        super().on_response_complete()
+        if self._in_body and not self.transport.is_closing():
+            self._linger()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP."""
+        self._refuse(400, "Bad Request", msg)
 
     def _await_head(self) -> None:
         self._head_timer = self.loop.call_later(self.head_timeout_s, self._refuse, *_TOO_SLOW)
@@ -73,8 +107,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._head_timer = None
 
     def _refuse(self, status: int, phrase: str, problem: str) -> None:
-        self._stop_timer()
-        if self.transport.is_closing():
+        if self._refused or self.transport.is_closing():
             return
         # Into an answer that is being sent nothing can be said.
         if self.cycle is None or self.cycle.response_complete:
@@ -84,7 +117,14 @@ class BoundedProtocol(HttpToolsProtocol):
                 f"content-length: {len(content)}\r\nconnection: close\r\n\r\n"
             )
             self.transport.write(head.encode() + content)
-        self.transport.close()
+        self._linger()
+
+    def _linger(self) -> None:
+        """Read no more, and close; at once, with something unread, would take the answer back."""
+        self._refused = True
+        self._stop_timer()
+        self.transport.write_eof()
+        self._head_timer = self.loop.call_later(LINGER_S, self.transport.abort)
 
 
 def bounded(head_timeout_s: float) -> type[BoundedProtocol]:

@@ -21,6 +21,8 @@ WAIT_S = 10.0
 """The longest wait for something that is bound to happen."""
 POLL_S = 0.01
 KEY = "the-key-of-the-tests"
+HTTP = "http"
+"""Names the port of the gateway's HTTP door."""
 
 
 Found = TypeVar("Found")
@@ -144,7 +146,7 @@ class Suite:
         """
         self._hops = hops
         self._others = dict(others or {})
-        names = [*HOPS, *DEPLOYMENTS, *self._others]
+        names = [*HOPS, *DEPLOYMENTS, *self._others, HTTP]
         self._ports = dict(zip(names, free_ports(len(names)), strict=True))
         self.folder = folder
         """Where logs go."""
@@ -163,6 +165,7 @@ class Suite:
         self.provider = Provider(self._provider_child)
         environment = {
             **{f"SIXHOP_{hop.upper()}__PORT": str(self._ports[hop]) for hop in HOPS},
+            "SIXHOP_GATEWAY__HTTP_PORT": str(self._ports[HTTP]),
             **self._second(),
             "SIXHOP_DOMAIN__REPLICAS": json.dumps(
                 [self.address(name) for name in (DOMAIN, *self._others)]
@@ -223,6 +226,11 @@ class Suite:
     def address(self, hop: str) -> str:
         """Return `host:port` of a hop."""
         return f"127.0.0.1:{self._ports[hop]}"
+
+    @property
+    def url(self) -> str:
+        """Return where the gateway serves HTTP, without a slash at the end."""
+        return f"http://{self.address(HTTP)}"
 
     def child(self, hop: str) -> Child:
         """Return the process of a hop."""
