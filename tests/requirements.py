@@ -10,8 +10,8 @@ promises about time in tests/ledger/model_time.py, what failing over promises in
 tests/ledger/failover.py, what the client of the provider promises in
 tests/ledger/provider.py, what runs promise whose provider fails in
 tests/ledger/provider_faults.py, what clients in other languages are promised in
-tests/ledger/strangers.py, and what talks with a caller's tools promise in
-tests/ledger/conversing.py.
+tests/ledger/strangers.py, what talks with a caller's tools promise in
+tests/ledger/conversing.py, and what the page promises in tests/ledger/page.py.
 tests/architecture/test_ledger.py fails on an entry without a test, and on a test in contract/,
 integration/, e2e/ or drills/ without an entry.
 """
@@ -26,6 +26,7 @@ from tests.ledger.health import HEALTH
 from tests.ledger.http_wire import HTTP_WIRE
 from tests.ledger.model import MODEL
 from tests.ledger.model_time import MODEL_TIME
+from tests.ledger.page import PAGE
 from tests.ledger.provider import PROVIDER
 from tests.ledger.provider_faults import PROVIDER_FAULTS
 from tests.ledger.sim import SIM
@@ -44,6 +45,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     **FAILOVER,
     **PROVIDER_FAULTS,
     **STRANGERS,
+    **PAGE,
     "architecture:banned-calls": Requirement(
         "Time, chance and the environment are read in one file each and given to all others.",
         "style 1",

@@ -204,6 +204,42 @@ def shed(
 
 
 @app.command()
+def breaker(
+    order: Annotated[
+        Literal["open", "close", "reset"],
+        typer.Argument(help="Refuse every call, let every call pass, or let it decide again."),
+    ],
+    dependency: Annotated[
+        str, typer.Argument(help="The dependency, as `sixhop health` names it, such as tool/sql.")
+    ],
+    hop: Annotated[str, typer.Option(metavar="HOP", help="The hop whose breaker it is.")],
+    length: Annotated[
+        str, typer.Option("--for", metavar="LENGTH", help="How long, such as 60s or 5m.")
+    ] = "",
+    reason: Annotated[str, typer.Option(help="Why, for the log of the hop.")] = "",
+    config: Config = None,
+    as_json: AsJson = False,
+) -> None:
+    """Hold a breaker of a hop open or closed for a while, or reset it."""
+
+    def work() -> Work:
+        from gateway.cli import breaker as verb
+
+        options = verb.BreakerOptions(
+            order=order,
+            key=dependency,
+            hop=hop,
+            length=length,
+            reason=reason,
+            as_json=as_json,
+            config_path=config,
+        )
+        return verb.breaker(ENVIRON, options)
+
+    _run(work, as_json=as_json)
+
+
+@app.command()
 def check(
     config: Config = None,
     k8s: Annotated[

@@ -83,7 +83,7 @@ async def shed(environ: Mapping[str, str], options: ShedOptions) -> int:
     Raises:
         RefusedError: an option or the configuration is wrong; nothing was sent.
     """
-    request = _request(options, _operator(environ))
+    request = _request(options, operator_name(environ))
     config = read_config(environ, options.config_path)
     address = gateway_address(options.gateway, lambda: config)
     try:
@@ -95,7 +95,7 @@ async def shed(environ: Mapping[str, str], options: ShedOptions) -> int:
         order = await _send(address, request, metadata)
     except grpc.aio.AioRpcError as error:
         failure = to_failure(error, address, heard=False)
-        _show_failure(failure, as_json=options.as_json)
+        show_failure(failure, as_json=options.as_json)
         return failure.exit_code
     with until_reader_leaves():
         _show(order, options)
@@ -152,8 +152,8 @@ def _request(options: ShedOptions, operator: str) -> Order:
     )
 
 
-def _operator(environ: Mapping[str, str]) -> str:
-    """Return who gives the order, for the gateway's log."""
+def operator_name(environ: Mapping[str, str]) -> str:
+    """Return who gives an order, for the log of whoever takes it."""
     user = environ.get("USER") or environ.get("LOGNAME") or environ.get("USERNAME") or "somebody"
     return f"{user}@{socket.gethostname()}"[:100]
 
@@ -195,7 +195,8 @@ def _lines(order: OrderView | None, options: ShedOptions) -> list[str]:
     ]
 
 
-def _show_failure(failure: Failure, *, as_json: bool) -> None:
+def show_failure(failure: Failure, *, as_json: bool) -> None:
+    """Show why an order was not obeyed."""
     # All other advice is for questions; what refuses an order says itself what to do.
     advice = failure.advice if failure.reason == NOT_RUNNING else ""
     if as_json:

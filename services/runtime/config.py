@@ -132,14 +132,14 @@ _KEY_FILE = ("operator", "key_file")
 
 
 class OperatorSettings(Section):
-    """Says who may give orders to the gateway, such as to refuse calls for a while."""
+    """Says who may give orders, such as to refuse calls for a while or to hold a breaker."""
 
     key: SecretStr = SecretStr("")
     """Whoever knows it may; without any, orders are taken only where nobody from outside can call:
-    at a gateway that listens on a loopback address."""
+    at a hop that listens on a loopback address. A hop that has none elsewhere takes no orders."""
     key_file: Path | None = None
     """A file that holds the key, for secrets that are mounted; used when `key` is empty. Both are
-    read when the gateway starts."""
+    read when a hop starts; an inner hop where the file is not takes no orders."""
 
     def secret(self) -> str:
         """Return the key; empty without one.

@@ -5,6 +5,7 @@ from typing import NoReturn
 
 import grpc
 
+from services.runtime.breaker_orders import BreakerOrders
 from services.runtime.durations import to_seconds
 from services.runtime.errors import SixhopError
 from services.runtime.orders import OPERATOR_KEY, Orders
@@ -26,7 +27,10 @@ class RuntimeServicer(RuntimeServiceServicer):
         """Take what to tell about, and who takes orders."""
         self.state = state
         """What the process is, with its policies."""
-        self._orders = orders
+        self.orders = orders
+        """Takes orders to the fast-fail switch, from every door."""
+        self.breaker_orders = BreakerOrders(state.hop, state.pod, state.policies, orders.authority)
+        """Takes orders to the breakers of this process, from every door."""
         self.attributes: Callable[[], Mapping[str, str]] = dict
         """Gives the details of this hop; replaced by the room."""
         self.path_estimate: Callable[[], float] = self._own_p50_s
@@ -73,7 +77,7 @@ class RuntimeServicer(RuntimeServiceServicer):
     ) -> runtime_pb2.OrderShedResponse:
         """Refuse calls at the gateway's door for a while."""
         try:
-            return self._orders.shed(request, _key(context), context.peer())
+            return self.orders.shed(request, _key(context), context.peer())
         except SixhopError as error:
             await self._abort(context, error)
 
@@ -82,7 +86,16 @@ class RuntimeServicer(RuntimeServiceServicer):
     ) -> runtime_pb2.EndShedResponse:
         """End the order before its time."""
         try:
-            return self._orders.end(request, _key(context), context.peer())
+            return self.orders.end(request, _key(context), context.peer())
+        except SixhopError as error:
+            await self._abort(context, error)
+
+    async def OrderBreaker(  # gRPC's name
+        self, request: runtime_pb2.OrderBreakerRequest, context: Context
+    ) -> runtime_pb2.OrderBreakerResponse:
+        """Hold a breaker of this process, or reset it."""
+        try:
+            return self.breaker_orders.order(request, _key(context), context.peer())
         except SixhopError as error:
             await self._abort(context, error)
 

@@ -24,18 +24,19 @@ OPERATOR_KEY = "x-sixhop-operator-key"
 """The metadata that carries the operator's key."""
 MAX_REASON_CHARS = 200
 MAX_OPERATOR_CHARS = 100
-MAX_SHED_S = 86_400.0
+MAX_ORDER_S = 86_400.0
 """An order that is forgotten ends within a day."""
 
 
 class Authority:
     """Decides who may give orders."""
 
-    def __init__(self, secret: str, host: str) -> None:
-        """Take the operator's key, empty without one, and the address that the hop listens on."""
+    def __init__(self, secret: str, host: str, hop: str = GATEWAY) -> None:
+        """Take the operator's key, empty without one, and which hop listens on which address."""
         self._digest = _digest(secret) if secret else b""
-        self._local = _is_loopback(host)
+        self._local = is_loopback(host)
         self._host = host
+        self._hop = hop
 
     def check(self, key: str | None) -> None:
         """Let an operator pass.
@@ -61,28 +62,28 @@ class Authority:
             if not hmac.compare_digest(self._digest, _digest(key)):
                 raise UnauthenticatedError(
                     "this is not the operator's key; set SIXHOP_OPERATOR__KEY to the one that the "
-                    "gateway was started with",
+                    f"{self._hop} was started with",
                     cause="wrong_key",
                 )
         elif not self._local:
             raise PermissionDeniedError(
-                f"the gateway listens on {self._host} and has no operator's key; set "
-                "SIXHOP_OPERATOR__KEY (key or key_file in [operator]) for the gateway and for the "
-                "command",
+                f"the {self._hop} listens on {self._host} and has no operator's key; set "
+                f"SIXHOP_OPERATOR__KEY (key or key_file in [operator]) for the {self._hop} and for "
+                "the command",
                 cause="no_key_configured",
             )
 
 
 class Orders:
-    """Is where orders arrive."""
+    """Is where orders to the fast-fail switch arrive."""
 
     def __init__(
         self, hop: str, switch: ShedSwitch | None, authority: Authority, clock: Clock
     ) -> None:
         """Take the hop, its switch, None while the engine is off, and who may use it."""
+        self.authority = authority
         self._hop = hop
         self._switch = switch
-        self._authority = authority
         self._clock = clock
         self._log = get_logger()
 
@@ -115,7 +116,7 @@ class Orders:
         """Open the door again; arguments and errors as for `shed`."""
         operator = request.operator_name
         switch = self._open(key, peer, operator, order="end")
-        _check_operator(operator)
+        check_operator(operator)
         ended = switch.withdraw(operator=operator)
         self._log.info(ORDER_TAKEN, order="end", operator=operator, peer=peer)
         if ended is None:
@@ -129,7 +130,7 @@ class Orders:
                     f"{self._hop} has no fast-fail switch; give the order to the {GATEWAY}",
                     cause="wrong_hop",
                 )
-            self._authority.check(key)
+            self.authority.check(key)
             if self._switch is None:
                 raise NotServedHereError(
                     "the fast-fail switch needs the policy engine, which is off; set "
@@ -149,26 +150,50 @@ class Orders:
 
 
 def _checked(request: runtime_pb2.OrderShedRequest) -> tuple[str, float, Criticality]:
-    reason = request.reason.strip()
-    if not 1 <= len(reason) <= MAX_REASON_CHARS:
-        raise InvalidArgumentError(
-            "reason", f"has {len(reason)} characters; say why in 1 to {MAX_REASON_CHARS}"
-        )
-    length_s = to_seconds(request.shed_duration)
-    if not 0 < length_s <= MAX_SHED_S:
-        raise InvalidArgumentError(
-            "shed_duration",
-            f"{length_s:g} s is not above 0 and {MAX_SHED_S:g} s at most; an order ends by itself",
-        )
+    reason = checked_reason(request.reason)
+    length_s = checked_length_s("shed_duration", to_seconds(request.shed_duration))
     if request.up_to not in (0, *Criticality):
         raise InvalidArgumentError(
             "up_to", f"{request.up_to} is no level; levels go from 1 to {max(Criticality).value}"
         )
-    _check_operator(request.operator_name)
+    check_operator(request.operator_name)
     return reason, length_s, Criticality(request.up_to or max(Criticality))
 
 
-def _check_operator(name: str) -> None:
+def checked_reason(text: str) -> str:
+    """Return why an order is given.
+
+    Raises:
+        InvalidArgumentError: there is nothing, or too much.
+    """
+    reason = text.strip()
+    if not 1 <= len(reason) <= MAX_REASON_CHARS:
+        raise InvalidArgumentError(
+            "reason", f"has {len(reason)} characters; say why in 1 to {MAX_REASON_CHARS}"
+        )
+    return reason
+
+
+def checked_length_s(field: str, length_s: float) -> float:
+    """Return how long an order lasts, seconds.
+
+    Raises:
+        InvalidArgumentError: it is not above 0, or longer than a day.
+    """
+    if not 0 < length_s <= MAX_ORDER_S:
+        raise InvalidArgumentError(
+            field,
+            f"{length_s:g} s is not above 0 and {MAX_ORDER_S:g} s at most; an order ends by itself",
+        )
+    return length_s
+
+
+def check_operator(name: str) -> None:
+    """Refuse the name of an operator that is too long for a log.
+
+    Raises:
+        InvalidArgumentError: it is.
+    """
     if len(name) > MAX_OPERATOR_CHARS:
         raise InvalidArgumentError(
             "operator_name", f"has {len(name)} characters; {MAX_OPERATOR_CHARS} at most"
@@ -179,7 +204,8 @@ def _digest(key: str) -> bytes:
     return sha256(key.encode("utf-8", "surrogateescape")).digest()
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Tell whether an address can be reached from its own machine alone."""
     if host == "localhost":
         return True
     try:

@@ -292,9 +292,15 @@ def _assemble(name: str, config: Config, clock: Clock) -> Hop:
 
 
 def _orders(name: str, config: Config, guards: ServerPolicies | None, clock: Clock) -> Orders:
-    # The key is the gateway's business: other pods need not have it.
-    secret = config.operator.secret() if name == GATEWAY else ""
-    authority = Authority(secret, config.hop(name).host)
+    host = config.hop(name).host
+    try:
+        secret = config.operator.secret()
+    except MissingFileError:
+        if name == GATEWAY:
+            raise
+        # Pods of inner hops need not be given the file; then nobody orders there, local or not.
+        secret, host = "", f"{host} (without {config.operator.key_file})"
+    authority = Authority(secret, host, name)
     return Orders(name, guards.shed if guards else None, authority, clock)
 
 

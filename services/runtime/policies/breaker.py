@@ -50,8 +50,7 @@ class Breaker:
         self._marks: deque[float] = deque(maxlen=config.slow_of)
         # In the order of their starts: those under way of which it is not known yet.
         self._waiting: OrderedDict[_Attempt, None] = OrderedDict()
-        self._overdue = 0
-        self._overdue_starts = 0.0
+        self._overdue, self._overdue_starts = 0, 0.0
         self._probes = 0
         self._probed = False
         self._trips = 0
@@ -321,17 +320,18 @@ class Breakers(Guard[Call]):
         tell: Callable[[BreakerChange], None] = lambda change: None,
     ) -> None:
         """Take the rules, the clock, and who is told of changes of state."""
-        self._config = config
+        self.config = config
+        """The rules that hold now."""
         self._clock = clock
         self._keyed = Keyed(
-            lambda key: Breaker(key, self._config, clock, tell),
+            lambda key: Breaker(key, self.config, clock, tell),
             max_keys=config.max_keys,
             spare=lambda breaker: breaker.forced or breaker.state is not BreakerState.CLOSED,
         )
 
     def reconfigure(self, config: BreakerConfig) -> None:
         """Change the rules of every breaker; what each has learned stays."""
-        self._config = config
+        self.config = config
         self._keyed.resize(config.max_keys)
         for breaker in self._keyed.values():
             breaker.reconfigure(config)
@@ -342,7 +342,7 @@ class Breakers(Guard[Call]):
         Raises:
             CircuitOpenError: the callee is sick, or enough probes are under way.
         """
-        if self._config.mode is Mode.OFF:
+        if self.config.mode is Mode.OFF:
             call.watched = None
             return
         callee = call.callee
@@ -378,7 +378,7 @@ class Breakers(Guard[Call]):
 
     def closed(self, key: str) -> bool:
         """Tell whether calls to a callee pass freely."""
-        if self._config.mode is not Mode.ENFORCE:
+        if self.config.mode is not Mode.ENFORCE:
             return True
         breaker = self._keyed.find(key)
         return breaker is None or breaker.is_closed()

@@ -12,7 +12,7 @@ from services.runtime.errors import (
     SixhopError,
     UnauthenticatedError,
 )
-from services.runtime.orders import MAX_REASON_CHARS, MAX_SHED_S, Authority, Orders
+from services.runtime.orders import MAX_ORDER_S, MAX_REASON_CHARS, Authority, Orders
 from services.runtime.policies.shed import ShedConfig, ShedSwitch
 from services.runtime.telemetry import ORDER_REFUSED, ORDER_TAKEN
 from sixhop.runtime.v1 import runtime_pb2
@@ -155,7 +155,7 @@ def test_without_the_engine_the_answer_says_what_to_set(manual: ManualClock) -> 
         (request(reason="x" * (MAX_REASON_CHARS + 1)), "reason"),
         (request(length_s=0.0), "shed_duration"),
         (request(length_s=-1.0), "shed_duration"),
-        (request(length_s=MAX_SHED_S + 1), "shed_duration"),
+        (request(length_s=MAX_ORDER_S + 1), "shed_duration"),
         (request(up_to=5), "up_to"),
         (request(up_to=-1), "up_to"),
         (request(operator="x" * 101), "operator_name"),

@@ -50,6 +50,34 @@ WATCH_CAUSE_INTERVAL: WatchCause.ValueType  # 3
 """Nothing has changed for the time asked for."""
 Global___WatchCause: _TypeAlias = WatchCause  # noqa: Y015
 
+class _BreakerOrder:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _BreakerOrderEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_BreakerOrder.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    BREAKER_ORDER_UNSPECIFIED: _BreakerOrder.ValueType  # 0
+    """Refused."""
+    BREAKER_ORDER_OPEN: _BreakerOrder.ValueType  # 1
+    """Refuse every call while the order lasts, then probe."""
+    BREAKER_ORDER_CLOSE: _BreakerOrder.ValueType  # 2
+    """Let every call pass while the order lasts, whatever happens; then begin anew."""
+    BREAKER_ORDER_RESET: _BreakerOrder.ValueType  # 3
+    """Begin anew at once: closed, with nothing remembered. Ends an order as well."""
+
+class BreakerOrder(_BreakerOrder, metaclass=_BreakerOrderEnumTypeWrapper):
+    """Tells what an operator wants of a breaker."""
+
+BREAKER_ORDER_UNSPECIFIED: BreakerOrder.ValueType  # 0
+"""Refused."""
+BREAKER_ORDER_OPEN: BreakerOrder.ValueType  # 1
+"""Refuse every call while the order lasts, then probe."""
+BREAKER_ORDER_CLOSE: BreakerOrder.ValueType  # 2
+"""Let every call pass while the order lasts, whatever happens; then begin anew."""
+BREAKER_ORDER_RESET: BreakerOrder.ValueType  # 3
+"""Begin anew at once: closed, with nothing remembered. Ends an order as well."""
+Global___BreakerOrder: _TypeAlias = BreakerOrder  # noqa: Y015
+
 class _DoorState:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -535,6 +563,74 @@ class EndShedResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___EndShedResponse: _TypeAlias = EndShedResponse  # noqa: Y015
+
+@_typing.final
+class OrderBreakerRequest(_message.Message):
+    """Orders one breaker into a state."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KEY_FIELD_NUMBER: _builtins.int
+    ORDER_FIELD_NUMBER: _builtins.int
+    HOLD_DURATION_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    OPERATOR_NAME_FIELD_NUMBER: _builtins.int
+    key: _builtins.str
+    """The dependency, as in `DependencySnapshot.key`."""
+    order: Global___BreakerOrder.ValueType
+    """What to do with its breaker."""
+    reason: _builtins.str
+    """Why, for the log; 1 to 200 characters, or empty for a reset."""
+    operator_name: _builtins.str
+    """Who orders, as they say themselves, for the log; 100 characters at most."""
+    @_builtins.property
+    def hold_duration(self) -> _duration_pb2.Duration:
+        """How long it is held, above 0 and 24 hours at most; unset for a reset."""
+
+    def __init__(
+        self,
+        *,
+        key: _builtins.str = ...,
+        order: Global___BreakerOrder.ValueType = ...,
+        hold_duration: _duration_pb2.Duration | None = ...,
+        reason: _builtins.str = ...,
+        operator_name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["hold_duration", b"hold_duration"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["hold_duration", b"hold_duration", "key", b"key", "operator_name", b"operator_name", "order", b"order", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___OrderBreakerRequest: _TypeAlias = OrderBreakerRequest  # noqa: Y015
+
+@_typing.final
+class OrderBreakerResponse(_message.Message):
+    """Says how the breaker stands now."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POD_FIELD_NUMBER: _builtins.int
+    DEPENDENCY_FIELD_NUMBER: _builtins.int
+    pod: _builtins.str
+    """The process that has obeyed."""
+    @_builtins.property
+    def dependency(self) -> Global___DependencySnapshot:
+        """The dependency, with its breaker."""
+
+    def __init__(
+        self,
+        *,
+        pod: _builtins.str = ...,
+        dependency: Global___DependencySnapshot | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["dependency", b"dependency"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dependency", b"dependency", "pod", b"pod"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___OrderBreakerResponse: _TypeAlias = OrderBreakerResponse  # noqa: Y015
 
 @_typing.final
 class ShedOrder(_message.Message):

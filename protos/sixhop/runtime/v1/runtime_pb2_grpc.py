@@ -26,8 +26,9 @@ if _version_not_supported:
 
 
 class RuntimeServiceStub:
-    """Shows the state of one process, and lets an operator close the gateway's door. No method needs
-    a deadline, and none is a call in flight: no policy applies, so that they work under load.
+    """Shows the state of one process, and lets an operator close the gateway's door and hold breakers.
+    No method needs a deadline, and none is a call in flight: no policy applies, so that they work
+    under load.
     """
 
     def __init__(self, channel):
@@ -56,11 +57,17 @@ class RuntimeServiceStub:
                 request_serializer=sixhop_dot_runtime_dot_v1_dot_runtime__pb2.EndShedRequest.SerializeToString,
                 response_deserializer=sixhop_dot_runtime_dot_v1_dot_runtime__pb2.EndShedResponse.FromString,
                 _registered_method=True)
+        self.OrderBreaker = channel.unary_unary(
+                '/sixhop.runtime.v1.RuntimeService/OrderBreaker',
+                request_serializer=sixhop_dot_runtime_dot_v1_dot_runtime__pb2.OrderBreakerRequest.SerializeToString,
+                response_deserializer=sixhop_dot_runtime_dot_v1_dot_runtime__pb2.OrderBreakerResponse.FromString,
+                _registered_method=True)
 
 
 class RuntimeServiceServicer:
-    """Shows the state of one process, and lets an operator close the gateway's door. No method needs
-    a deadline, and none is a call in flight: no policy applies, so that they work under load.
+    """Shows the state of one process, and lets an operator close the gateway's door and hold breakers.
+    No method needs a deadline, and none is a call in flight: no policy applies, so that they work
+    under load.
     """
 
     def GetSnapshot(self, request, context):
@@ -96,6 +103,18 @@ class RuntimeServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def OrderBreaker(self, request, context):
+        """Holds one breaker of this process open or closed for a time, or resets it; every hop does so
+        for the dependencies that it calls. Another order takes the place of the one before; none
+        outlives the process. Needs the operator's key in `x-sixhop-operator-key`, or, when this
+        process has none, one that listens on a loopback address; else UNAUTHENTICATED or
+        PERMISSION_DENIED. NOT_FOUND for a dependency that this process has not called yet;
+        FAILED_PRECONDITION while breakers refuse nothing, or the engine is off.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_RuntimeServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -119,6 +138,11 @@ def add_RuntimeServiceServicer_to_server(servicer, server):
                     request_deserializer=sixhop_dot_runtime_dot_v1_dot_runtime__pb2.EndShedRequest.FromString,
                     response_serializer=sixhop_dot_runtime_dot_v1_dot_runtime__pb2.EndShedResponse.SerializeToString,
             ),
+            'OrderBreaker': grpc.unary_unary_rpc_method_handler(
+                    servicer.OrderBreaker,
+                    request_deserializer=sixhop_dot_runtime_dot_v1_dot_runtime__pb2.OrderBreakerRequest.FromString,
+                    response_serializer=sixhop_dot_runtime_dot_v1_dot_runtime__pb2.OrderBreakerResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'sixhop.runtime.v1.RuntimeService', rpc_method_handlers)
@@ -128,8 +152,9 @@ def add_RuntimeServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class RuntimeService:
-    """Shows the state of one process, and lets an operator close the gateway's door. No method needs
-    a deadline, and none is a call in flight: no policy applies, so that they work under load.
+    """Shows the state of one process, and lets an operator close the gateway's door and hold breakers.
+    No method needs a deadline, and none is a call in flight: no policy applies, so that they work
+    under load.
     """
 
     @staticmethod
@@ -230,6 +255,33 @@ class RuntimeService:
             '/sixhop.runtime.v1.RuntimeService/EndShed',
             sixhop_dot_runtime_dot_v1_dot_runtime__pb2.EndShedRequest.SerializeToString,
             sixhop_dot_runtime_dot_v1_dot_runtime__pb2.EndShedResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def OrderBreaker(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sixhop.runtime.v1.RuntimeService/OrderBreaker',
+            sixhop_dot_runtime_dot_v1_dot_runtime__pb2.OrderBreakerRequest.SerializeToString,
+            sixhop_dot_runtime_dot_v1_dot_runtime__pb2.OrderBreakerResponse.FromString,
             options,
             channel_credentials,
             insecure,

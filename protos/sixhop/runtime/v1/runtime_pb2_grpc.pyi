@@ -13,8 +13,9 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class RuntimeServiceStub:
-    """Shows the state of one process, and lets an operator close the gateway's door. No method needs
-    a deadline, and none is a call in flight: no policy applies, so that they work under load.
+    """Shows the state of one process, and lets an operator close the gateway's door and hold breakers.
+    No method needs a deadline, and none is a call in flight: no policy applies, so that they work
+    under load.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -33,10 +34,19 @@ class RuntimeServiceStub:
     """
     EndShed: _aio.UnaryUnaryMultiCallable[_runtime_pb2.EndShedRequest, _runtime_pb2.EndShedResponse]
     """Ends an order before its time; without one nothing happens. Needs what OrderShed needs."""
+    OrderBreaker: _aio.UnaryUnaryMultiCallable[_runtime_pb2.OrderBreakerRequest, _runtime_pb2.OrderBreakerResponse]
+    """Holds one breaker of this process open or closed for a time, or resets it; every hop does so
+    for the dependencies that it calls. Another order takes the place of the one before; none
+    outlives the process. Needs the operator's key in `x-sixhop-operator-key`, or, when this
+    process has none, one that listens on a loopback address; else UNAUTHENTICATED or
+    PERMISSION_DENIED. NOT_FOUND for a dependency that this process has not called yet;
+    FAILED_PRECONDITION while breakers refuse nothing, or the engine is off.
+    """
 
 class RuntimeServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Shows the state of one process, and lets an operator close the gateway's door. No method needs
-    a deadline, and none is a call in flight: no policy applies, so that they work under load.
+    """Shows the state of one process, and lets an operator close the gateway's door and hold breakers.
+    No method needs a deadline, and none is a call in flight: no policy applies, so that they work
+    under load.
     """
 
     @_abc_1.abstractmethod
@@ -77,5 +87,19 @@ class RuntimeServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _aio.ServicerContext[_runtime_pb2.EndShedRequest, _abc.Awaitable[_runtime_pb2.EndShedResponse]],
     ) -> _abc.Awaitable[_runtime_pb2.EndShedResponse]:
         """Ends an order before its time; without one nothing happens. Needs what OrderShed needs."""
+
+    @_abc_1.abstractmethod
+    def OrderBreaker(
+        self,
+        request: _runtime_pb2.OrderBreakerRequest,
+        context: _aio.ServicerContext[_runtime_pb2.OrderBreakerRequest, _abc.Awaitable[_runtime_pb2.OrderBreakerResponse]],
+    ) -> _abc.Awaitable[_runtime_pb2.OrderBreakerResponse]:
+        """Holds one breaker of this process open or closed for a time, or resets it; every hop does so
+        for the dependencies that it calls. Another order takes the place of the one before; none
+        outlives the process. Needs the operator's key in `x-sixhop-operator-key`, or, when this
+        process has none, one that listens on a loopback address; else UNAUTHENTICATED or
+        PERMISSION_DENIED. NOT_FOUND for a dependency that this process has not called yet;
+        FAILED_PRECONDITION while breakers refuse nothing, or the engine is off.
+        """
 
 def add_RuntimeServiceServicer_to_server(servicer: RuntimeServiceServicer, server: _aio.Server) -> None: ...
