@@ -125,12 +125,17 @@ def rescued(
         simulated(folder, PRIMARY_MODEL, seeds[0]) as primary,
         simulated(folder, BACKUP_MODEL, seeds[1], OBEYS_WORDS="false") as backup,
     ):
-        settings = {**_provider(MODEL, primary), **_provider(MODEL_BACKUP, backup), **environment}
+        settings = {
+            **provider_settings(MODEL, primary),
+            **provider_settings(MODEL_BACKUP, backup),
+            **environment,
+        }
         with running_suite(folder, (*HOPS, MODEL_BACKUP), **settings) as suite:
             yield Rescued(suite, primary, backup)
 
 
-def _provider(section: str, simulator: Simulated) -> dict[str, str]:
+def provider_settings(section: str, simulator: Simulated) -> dict[str, str]:
+    """Return what a suite is told, as in the environment, to ask a simulator for a section."""
     prefix = f"SIXHOP_{section.upper()}__"
     return {
         f"{prefix}BASE_URL": f"http://127.0.0.1:{simulator.port}/v1",
