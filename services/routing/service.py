@@ -104,7 +104,10 @@ class RoutingServicer(RoutingServiceServicer):
         return routing_pb2.ListAgentsResponse(
             agents=[
                 routing_pb2.AgentSummary(
-                    name=card.name, description=card.description, reads_data=card.reads_data
+                    name=card.name,
+                    description=card.description,
+                    reads_data=card.reads_data,
+                    converses=card.converses,
                 )
                 for card in cards
             ]

@@ -5,6 +5,7 @@ The gateway and the model hop go by the same rules; each names the fields as its
 
 import re
 from collections.abc import Collection, Sequence
+from typing import Any
 
 import orjson
 
@@ -23,6 +24,9 @@ MAX_TOOLS = 128
 MAX_STOPS = 4
 MAX_STOP_CHARS = 256
 MAX_TEMPERATURE = 2.0
+LEVELS_AROUND = 16
+"""More than a request has around a schema."""
+SCHEMA_PROBLEM = "send a JSON schema: an object, nested no deeper than 200 levels"
 MAX_TOLD = 8
 MAX_TOLD_CHARS = 64
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -88,10 +92,8 @@ def require_tools(tools: Sequence[ToolOffer], at: str) -> None:
                 f"{at}[{number}].name",
                 "use 1 to 64 letters, digits, _ and -, and none of " + ", ".join(CHOICES),
             )
-        if tool.arguments_schema and not _is_object(tool.arguments_schema):
-            raise InvalidArgumentError(
-                f"{at}[{number}].arguments_schema", "send a JSON schema, an object"
-            )
+        if tool.arguments_schema and not _is_schema(tool.arguments_schema):
+            raise InvalidArgumentError(f"{at}[{number}].arguments_schema", SCHEMA_PROBLEM)
     if len({tool.name for tool in tools}) < len(tools):
         raise InvalidArgumentError(at, "offer each tool once")
 
@@ -158,8 +160,8 @@ def _require_format(form: ResponseFormat, at: str) -> None:
         return
     if not _NAME.fullmatch(form.name):
         raise InvalidArgumentError(f"{at}.name", "use 1 to 64 letters, digits, _ and -")
-    if not _is_object(form.schema):
-        raise InvalidArgumentError(f"{at}.schema", "send a JSON schema, an object")
+    if not _is_schema(form.schema):
+        raise InvalidArgumentError(f"{at}.schema", SCHEMA_PROBLEM)
 
 
 def _listed(names: Collection[str]) -> str:
@@ -169,8 +171,13 @@ def _listed(names: Collection[str]) -> str:
     return ", ".join(told + more) or "none"
 
 
-def _is_object(text: str) -> bool:
+def _is_schema(text: str) -> bool:
     try:
-        return isinstance(orjson.loads(text), dict)
-    except orjson.JSONDecodeError:
+        found: Any = orjson.loads(text)
+        # JSON may be nested deeper where it is read than where it is written, in a request.
+        for _ in range(LEVELS_AROUND):
+            found = [found]
+        orjson.dumps(found)
+    except (orjson.JSONDecodeError, orjson.JSONEncodeError):
         return False
+    return text.lstrip().startswith("{")

@@ -20,7 +20,7 @@ from sixhop.gateway.v1 import gateway_pb2
 from sixhop.gateway.v1.gateway_pb2_grpc import GatewayServiceStub
 from sixhop.runtime.v1 import runtime_pb2
 from sixhop.runtime.v1.runtime_pb2_grpc import RuntimeServiceStub
-from sixhop.type.v1 import artifact_pb2, chat_pb2, run_pb2
+from sixhop.type.v1 import artifact_pb2, chat_pb2, generation_pb2, run_pb2
 from tests.e2e.suite import WAIT_S, Suite, TimeLimitError, eventually
 
 POLL_S = 0.01
@@ -69,6 +69,18 @@ class Ended:
             if kind == "restarted":
                 kept = self.events[number:]
         return "".join(event.text_delta.text for event in kept)
+
+    @property
+    def tool_calls(self) -> list[chat_pb2.ToolCall]:
+        """Return the tools that the model asks for, in order."""
+        if self.answer is not None:
+            return list(self.answer.tool_calls)
+        return [event.tool_call for event in self.events if event.HasField("tool_call")]
+
+    @property
+    def finished(self) -> run_pb2.RunFinished | gateway_pb2.AskResponse:
+        """Return what tells the end of a run that ended well; the whole answer has it too."""
+        return self.answer if self.answer is not None else self.events[-1].finished
 
     @property
     def degradations(self) -> list[run_pb2.Degraded]:
@@ -152,10 +164,20 @@ class Client:
         unary: bool = False,
         delivery: "run_pb2.Delivery.ValueType" = run_pb2.DELIVERY_UNSPECIFIED,
         history: Sequence[chat_pb2.ChatMessage] = (),
+        tools: Sequence[chat_pb2.ToolOffer] = (),
+        tool_choice: str = "",
+        generation: generation_pb2.GenerationOptions | None = None,
     ) -> Running:
         """Start a run; `unary` takes the call that gives the whole answer at once."""
         run_id = secrets.token_hex(8)
-        asked = run_pb2.Question(text=question, sources=sources, history=history)
+        asked = run_pb2.Question(
+            text=question,
+            sources=sources,
+            history=history,
+            tools=tools,
+            tool_choice=tool_choice,
+            generation=generation,
+        )
         metadata = (("x-sixhop-run-id", run_id), ("x-sixhop-reports", "1"))
         call: Any
         if unary:

@@ -107,7 +107,12 @@ async def _answered(run: Run, results: list[_Result]) -> Answer:
     if held:
         run.say(said)
     missing = tell_if_cut(run, result)
-    return Answer(model=result.model, usage=result.usage, missing=missing)
+    return Answer(
+        model=result.model,
+        usage=result.usage,
+        missing=missing,
+        finish_reason=result.finish_reason,
+    )
 
 
 def _extract(run: Run, results: list[_Result], reason: str, *, started: bool) -> None:

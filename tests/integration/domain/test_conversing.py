@@ -9,6 +9,8 @@ from services.runtime.conversation import Message, ToolCall, ToolOffer
 from services.runtime.generation_options import GenerationOptions, ResponseFormat
 from sixhop.gateway.v1 import gateway_pb2
 from sixhop.gateway.v1.gateway_pb2_grpc import GatewayServiceStub
+from sixhop.routing.v1 import routing_pb2
+from sixhop.routing.v1.routing_pb2_grpc import RoutingServiceStub
 from sixhop.type.v1 import chat_pb2, generation_pb2, run_pb2
 from tests.integration.runtime.suite import Suite, running
 from tests.requirements import requirement
@@ -96,6 +98,16 @@ async def test_a_result_in_place_of_a_question_is_for_who_converses_in_the_users
         Message("assistant", "", (ToolCall("a", "look_up", '{"parcel": 7}'),)),
         Message("tool", "In port.", tool_call_id="a"),
     )
+
+
+@requirement("conversing:agent")
+async def test_who_converses_is_listed() -> None:
+    async with running() as suite, open_channel(suite.config.address("routing")) as channel:
+        listed = await RoutingServiceStub(channel).ListAgents(
+            routing_pb2.ListAgentsRequest(), timeout=10.0
+        )
+
+    assert [(agent.name, agent.converses) for agent in listed.agents] == [("chat", True)]
 
 
 @requirement("conversing:agent")

@@ -1,6 +1,7 @@
 """Runs the embedded model as its own process, where it is installed."""
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -22,6 +23,7 @@ from services.runtime.clock import MonotonicClock
 from services.runtime.config import load_config
 from services.runtime.conversation import Message
 from services.runtime.errors import DependencyError, SixhopError
+from services.runtime.generation_options import ResponseFormat
 from services.runtime.process import serving
 from sixhop.model.v1 import model_pb2
 from sixhop.model.v1.model_pb2_grpc import ModelServiceStub
@@ -113,6 +115,37 @@ async def test_the_embedded_model_wants_its_key_and_tells_when_a_prompt_is_too_l
             reasons.append(error.origin.reason)
 
     assert reasons == ["PROVIDER_KEY_REFUSED", "CONTEXT_LENGTH"]
+
+
+@installed
+@requirement("conversing:options")
+async def test_the_embedded_model_writes_json_stops_and_repeats_itself_when_told() -> None:
+    port = free_port()
+    settings = Provider(base_url=f"http://127.0.0.1:{port}/v1", model=MODEL_NAME, api_key=KEY)
+    question = replace(PROMPT, max_output_tokens=24, temperature=1.0)
+    schema = '{"type": "object", "properties": {"n": {"const": 7}}, "required": ["n"]}'
+    prompts = [
+        replace(question, seed=7),
+        replace(question, seed=7),
+        replace(
+            question,
+            response_format=ResponseFormat(kind="json_schema", name="n", schema=schema),
+        ),
+        replace(question, response_format=ResponseFormat(kind="json_object"), stop=("{",)),
+    ]
+
+    async with embedded(port=str(port), api_key=KEY) as process:
+        await said(process, "hop_serving")
+        texts = []
+        for prompt in prompts:
+            # It closes its connection after every answer.
+            async with calling("normal", settings=settings, limits=LIMITS) as caller:
+                texts.append((await caller.ask(prompt=prompt)).text)
+
+    first, again, by_schema, stopped = texts
+    assert first == again
+    assert json.loads(by_schema) == {"n": 7}
+    assert "{" not in stopped
 
 
 @asynccontextmanager

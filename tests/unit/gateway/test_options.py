@@ -17,7 +17,7 @@ from sixhop.type.v1.generation_pb2 import GenerationOptions, ResponseFormat
 from sixhop.type.v1.run_pb2 import Question
 from tests.requirements import requirement
 
-SETTINGS = GatewaySettings(max_tools_bytes=400, max_format_bytes=100)
+SETTINGS = GatewaySettings(max_tools_bytes=4000, max_format_bytes=100)
 LOOK_UP = ToolOffer(name="look_up", description="Finds.", arguments_schema='{"type": "object"}')
 ROWS = ResponseFormat(kind="json_schema", name="rows", schema='{"type": "object"}')
 ROUND = [
@@ -25,6 +25,14 @@ ROUND = [
     ChatMessage(role=CHAT_ROLE_ASSISTANT, tool_calls=[ToolCall(id="a", name="look_up")]),
     ChatMessage(role=CHAT_ROLE_TOOL, tool_call_id="a", content="In port."),
 ]
+
+
+def nested(levels: int) -> str:
+    """Return JSON of so many levels."""
+    inner = "{}" if levels % 2 else "[]"
+    for level in range(levels - 1, 0, -1):
+        inner = f'{{"a": {inner}}}' if level % 2 else f"[{inner}]"
+    return inner
 
 
 def asked(**more: object) -> Question:
@@ -43,6 +51,7 @@ def generated(**options: object) -> Question:
         asked(tools=[LOOK_UP], tool_choice="required"),
         asked(tools=[ToolOffer(name="x" * 64, strict=True)]),
         asked(tool_choice="none"),
+        asked(tools=[ToolOffer(name="a", arguments_schema=nested(201))]),
         generated(),
         generated(max_output_tokens=7, temperature=0, top_p=1, stop=["x" * 256] * 4, seed=-1),
         generated(response_format=ResponseFormat(kind="text")),
@@ -61,7 +70,7 @@ def test_what_a_model_could_be_asked_for_passes(question: Question) -> None:
     ("question", "field", "fix"),
     [
         (
-            asked(tools=[ToolOffer(name="a", description="x" * 400)]),
+            asked(tools=[ToolOffer(name="a", description="x" * 4000)]),
             "question.tools",
             "shorten their descriptions",
         ),
@@ -79,6 +88,11 @@ def test_what_a_model_could_be_asked_for_passes(question: Question) -> None:
             asked(tools=[ToolOffer(name="a", arguments_schema="{")]),
             "question.tools[0].arguments_schema",
             "an object",
+        ),
+        (
+            asked(tools=[ToolOffer(name="a", arguments_schema=nested(301))]),
+            "question.tools[0].arguments_schema",
+            "no deeper than 200",
         ),
         (asked(tools=[LOOK_UP], tool_choice="x"), "question.tool_choice", "offered: look_up"),
         (asked(tool_choice="required"), "question.tool_choice", "offered: none"),

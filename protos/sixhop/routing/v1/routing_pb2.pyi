@@ -129,22 +129,28 @@ class AgentSummary(_message.Message):
     NAME_FIELD_NUMBER: _builtins.int
     DESCRIPTION_FIELD_NUMBER: _builtins.int
     READS_DATA_FIELD_NUMBER: _builtins.int
+    CONVERSES_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The agent's name."""
     description: _builtins.str
     """What it does, in one sentence."""
     reads_data: _builtins.bool
     """True when it answers from data that comes with the question."""
+    converses: _builtins.bool
+    """True when it reads the history, offers the question's tools to its model and
+    generates as the question says.
+    """
     def __init__(
         self,
         *,
         name: _builtins.str = ...,
         description: _builtins.str = ...,
         reads_data: _builtins.bool = ...,
+        converses: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["description", b"description", "name", b"name", "reads_data", b"reads_data"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["converses", b"converses", "description", b"description", "name", b"name", "reads_data", b"reads_data"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -43,6 +43,15 @@ async def test_answer_of_the_model_is_streamed_and_followed_by_the_sources(
     assert (answer.model, answer.sources) == ("tiny", ("returns.md", "refunds.md"))
 
 
+@requirement("conversing:length")
+async def test_a_cut_answer_says_so(database: Database) -> None:
+    model = Model("Within 30", finish_reason="length")
+
+    answer, _ = await answered(AGENT, QUESTION, found(database), model=model)
+
+    assert (answer.finish_reason, answer.missing) == ("length", ("the end of the answer",))
+
+
 async def test_prompt_fits_a_small_model(database: Database) -> None:
     model = Model("ok")
 

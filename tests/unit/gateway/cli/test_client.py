@@ -16,7 +16,7 @@ from services.runtime.errors import (
     SixhopError,
 )
 from services.runtime.status import DETAILS_KEY, to_status
-from sixhop.type.v1 import artifact_pb2, run_pb2, usage_pb2
+from sixhop.type.v1 import artifact_pb2, chat_pb2, run_pb2, usage_pb2
 
 ADDRESS = "127.0.0.1:7400"
 
@@ -154,3 +154,9 @@ def test_the_last_event_brings_everything_along() -> None:
 
 def test_an_event_that_is_newer_than_this_client_is_passed_over() -> None:
     assert to_event(run_pb2.RunEvent()) is None
+
+
+def test_a_tool_call_is_passed_over_because_the_command_line_offers_no_tools() -> None:
+    call = chat_pb2.ToolCall(id="a", name="look_up")
+
+    assert to_event(run_pb2.RunEvent(tool_call=call)) is None
