@@ -11,6 +11,7 @@ from gateway.http.failing import failure_of
 from gateway.http.front import Front, failed
 from gateway.http.health import health, livez, readyz
 from gateway.http.leaving import ClientLeftError
+from gateway.http.metrics import metrics
 from gateway.http.models import list_models
 from services.runtime.errors import InvalidArgumentError, NotFoundError, SelfBugError, SixhopError
 
@@ -18,6 +19,7 @@ ROUTES = [
     Route("/v1/chat/completions", chat_completions, methods=["POST"]),
     Route("/v1/models", list_models),
     Route("/v1/health", health),
+    Route("/metrics", metrics),
     Route("/livez", livez),
     Route("/readyz", readyz),
 ]
