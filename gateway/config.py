@@ -2,9 +2,41 @@
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, SecretStr
 
-from services.runtime.config import HopSettings
+from services.runtime.config import HopSettings, Section
+
+
+class RunsSettings(Section):
+    """Says what is kept of recent runs, how much of it, and for how long."""
+
+    keep_prompts: bool = False
+    """Whether the words of a run are kept as long as its record: the question, the answer, tools'
+    arguments and the sources. Else only the length of a question is kept, and an answer's words
+    until `resume_s` after its end, because its client may come back for it."""
+    max_count: int = Field(default=1_000, ge=1, le=100_000)
+    """The most runs that are kept; the oldest that has ended goes first."""
+    max_refused_count: int = Field(default=100, ge=1, le=100_000)
+    """The most of those that were refused before they began, kept apart: a flood of refusals must
+    not drive out what was answered."""
+    max_age_s: float = Field(default=3_600.0, gt=0, le=30 * 86_400)
+    """How long a run is kept after its end, seconds; who looks for it comes within the hour."""
+    resume_s: float = Field(default=300.0, gt=0, le=86_400)
+    """How long after its end a client may come back for the words of its run, seconds."""
+    max_run_bytes: int = Field(default=9 * 1024 * 1024, ge=1_000)
+    """The most that is kept of one run, with its files; one file has 8 MiB at most. A file that
+    does not fit is not kept, and of events the oldest go."""
+    max_bytes: int = Field(default=64 * 1024 * 1024, ge=10_000)
+    """The most that is kept of all runs together, about; the gateway itself takes as much."""
+    max_started_count: int = Field(default=64, ge=1, le=10_000)
+    """The most runs that go on by themselves at a time, after `POST /v1/runs`."""
+    max_reader_count: int = Field(default=256, ge=1, le=100_000)
+    """The most streams of `/v1/runs/{id}/events` at a time; each holds a connection."""
+    redis_url: SecretStr = SecretStr("")
+    """Where gateways share what they keep, such as `redis://host:6379/0`; empty keeps it in each
+    one's memory. A secret, because it may hold a password."""
+    redis_prefix: str = Field(default="sixhop:runs", min_length=1, max_length=100)
+    """What all keys there begin with; suites that use one Redis need one each."""
 
 
 class GatewaySettings(HopSettings):
@@ -48,3 +80,5 @@ class GatewaySettings(HopSettings):
     """How long a client may take to send a request's headers, from its connection on, seconds."""
     http_unread_timeout_s: float = Field(default=10.0, gt=0, le=600)
     """How long a client may leave a stream unread that cannot be written on, seconds."""
+    runs: RunsSettings = RunsSettings()
+    """The recent runs, which `/v1/runs` shows."""

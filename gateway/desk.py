@@ -1,8 +1,9 @@
 """Takes runs in this process, for doors that are no gRPC door."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TypeVar
 
 from gateway.runner import Runner
 from services.runtime.call import Identity, Inbound
@@ -10,6 +11,8 @@ from services.runtime.door import Door
 from services.runtime.errors import SixhopError
 from services.runtime.identity import edge_identity
 from sixhop.gateway.v1 import gateway_pb2
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +65,14 @@ class Desk:
     ) -> AsyncGenerator[gateway_pb2.RunResponse, None]:
         """Run a question and return its events as they happen; they raise as `ask` does."""
         return self._door.stream(inbound, self._runner.run(request), _settle)
+
+    async def look(self, inbound: Inbound, serve: Callable[[], Awaitable[T]]) -> T:
+        """Serve a look at runs, which is no run itself.
+
+        Raises:
+            SixhopError: the caller may not look, or there is nothing to see.
+        """
+        return await self._door.look(inbound, serve)
 
     async def agents(self, inbound: Inbound) -> list[AgentCard]:
         """Return who can be asked; raises as `ask` does."""

@@ -5,7 +5,8 @@ from contextlib import aclosing
 
 from gateway.config import GatewaySettings
 from gateway.question import check_question
-from services.runtime.call import CURRENT, Callee
+from gateway.runs.book import RunBook
+from services.runtime.call import CURRENT, Callee, Inbound
 from services.runtime.client import Dependency
 from services.runtime.durations import to_duration
 from services.runtime.errors import DependencyFailedError, Origin
@@ -22,11 +23,12 @@ _LISTING = Callee(key=f"{ROUTING}/agents", idempotent=True)
 class Runner:
     """Sends questions to routing, and gives what comes back."""
 
-    def __init__(self, routing: Dependency, settings: GatewaySettings) -> None:
-        """Take the way to routing, and the limits of the doors."""
+    def __init__(self, routing: Dependency, settings: GatewaySettings, book: RunBook) -> None:
+        """Take the way to routing, the limits of the doors, and where runs are kept."""
         self._routing = routing
         self._stub = RoutingServiceStub(routing.channel)
         self._settings = settings
+        self._book = book
 
     async def run(
         self, request: gateway_pb2.RunRequest
@@ -36,31 +38,30 @@ class Runner:
         Raises:
             SixhopError: it is refused, or the run failed.
         """
-        check_question(request.question, self._settings)
         inbound = CURRENT.get()
-        accepted = run_pb2.RunAccepted(
-            run_id=inbound.identity.run_id,
-            budget_duration=to_duration(inbound.time_remaining_on_arrival_s),
-        )
-        yield gateway_pb2.RunResponse(sequence=1, event=run_pb2.RunEvent(accepted=accepted))
+        accepted = self._accept(inbound, request)
+        yield gateway_pb2.RunResponse(sequence=1, event=accepted)
         sequence = 1
         asked = routing_pb2.RouteRequest(
             question=request.question, agent=request.agent, delivery=request.delivery
         )
         async with aclosing(self._events(asked)) as events:
             async for event in events:
+                self._book.tell(inbound, event)
                 sequence += 1
                 yield gateway_pb2.RunResponse(sequence=sequence, event=event)
 
     async def ask(self, request: gateway_pb2.AskRequest) -> gateway_pb2.AskResponse:
         """Run a question and return the whole answer; raises as `run` does."""
-        check_question(request.question, self._settings)
-        answer = gateway_pb2.AskResponse(run_id=CURRENT.get().identity.run_id)
+        inbound = CURRENT.get()
+        self._accept(inbound, request)
+        answer = gateway_pb2.AskResponse(run_id=inbound.identity.run_id)
         texts: list[str] = []
         # Nobody sees a part of it, so that text may be taken back.
         asked = routing_pb2.RouteRequest(question=request.question, agent=request.agent)
         async with aclosing(self._events(asked)) as events:
             async for event in events:
+                self._book.tell(inbound, event)
                 kind = event.WhichOneof("event")
                 if kind == "text_delta":
                     texts.append(event.text_delta.text)
@@ -85,6 +86,24 @@ class Runner:
         return await self._routing.unary(
             self._stub.ListAgents, routing_pb2.ListAgentsRequest(), callee=_LISTING
         )
+
+    def _accept(
+        self, inbound: Inbound, request: gateway_pb2.RunRequest | gateway_pb2.AskRequest
+    ) -> run_pb2.RunEvent:
+        """Begin a run, and return its first event.
+
+        Raises:
+            InvalidArgumentError: no agent could answer the question.
+        """
+        self._book.begin(inbound, request.question, request.agent)
+        check_question(request.question, self._settings)
+        accepted = run_pb2.RunAccepted(
+            run_id=inbound.identity.run_id,
+            budget_duration=to_duration(inbound.time_remaining_on_arrival_s),
+        )
+        event = run_pb2.RunEvent(accepted=accepted)
+        self._book.tell(inbound, event)
+        return event
 
     async def _events(
         self, request: routing_pb2.RouteRequest

@@ -1,7 +1,7 @@
 """Serves the gateway hop for gRPC clients."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 import grpc
@@ -12,6 +12,10 @@ from gateway.http.door import http_door
 from gateway.http.front import Front
 from gateway.http.sse import KeepAlive
 from gateway.runner import Runner
+from gateway.runs.book import RunBook
+from gateway.runs.reading import RunReader
+from gateway.runs.starting import RunStarter
+from services.runtime.background import background
 from services.runtime.process import Hop
 from services.runtime.topology import GATEWAY, ROUTING
 from sixhop.gateway.v1 import gateway_pb2
@@ -52,17 +56,24 @@ async def open_hop(hop: Hop) -> AsyncIterator[None]:
     """Open the gateway hop: it can work once its doors are open."""
     settings = hop.config.section(GATEWAY, GatewaySettings)
     async with hop.dependency(ROUTING) as routing:
-        runner = Runner(routing, settings)
+        book = RunBook(hop.pod, settings.runs, hop.clock)
+        hop.door.surround(book)
+        runner = Runner(routing, settings, book)
         add_GatewayServiceServicer_to_server(GatewayServicer(runner), hop.server)
         hop.services.append(SERVICE)
+        desk = Desk(hop.door, runner)
+        starter = RunStarter(desk, settings.runs.max_started_count)
         front = Front(
             hop=hop,
             settings=settings,
-            desk=Desk(hop.door, runner),
+            desk=desk,
             keep=KeepAlive(
                 hop.clock, settings.http_idle_limit_s / 3, settings.http_unread_timeout_s
             ),
+            starter=starter,
+            reader=RunReader(book.memory),
         )
-        async with http_door(front):
+        hop.draining.append(starter.drain)
+        async with background(book.tidy_forever()), aclosing(starter), http_door(front):
             await hop.health.set_ready()
             yield

@@ -1,7 +1,7 @@
 """Holds what every endpoint of the HTTP door works with."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -11,6 +11,8 @@ from gateway.desk import Desk
 from gateway.http.chat_answer import hop_reports
 from gateway.http.failing import Failure, failure_of
 from gateway.http.sse import KeepAlive
+from gateway.runs.reading import RunReader
+from gateway.runs.starting import RunStarter
 from services.runtime.call import Inbound
 from services.runtime.errors import SixhopError
 from services.runtime.process import Hop
@@ -24,6 +26,12 @@ class Front:
     settings: GatewaySettings
     desk: Desk
     keep: KeepAlive
+    starter: RunStarter
+    """Owns the runs that nobody waits for at a connection."""
+    reader: RunReader
+    """Finds the recent runs."""
+    readers: set[object] = field(default_factory=set)
+    """Has one of each stream of a run's events that is being read."""
 
     def failure(self, inbound: Inbound, error: SixhopError) -> Failure:
         """Return what a client is told of an error that ended its call."""

@@ -115,6 +115,10 @@ class Inbound:
     """How many calls were then in flight, this one included."""
     credential: str = ""
     """What the caller shows to be known by, as it came; read at the edge only."""
+    kept: Any = None
+    """What the gateway keeps of the run; read there only."""
+    cutoff: Any = None
+    """What ends the work for it from outside, while it is being served."""
 
     @property
     def self_deadline(self) -> float:

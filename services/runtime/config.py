@@ -204,6 +204,7 @@ TABLES: Mapping[str, Sequence[str]] = dict.fromkeys(KNOWN_SECTIONS, ()) | {
     "fallback": ("backup",),
     "limit": ("gradient",),
     "routing": ("board",),
+    "gateway": ("runs",),
 }
 """The sections with the tables in them, to find what a variable is meant to be."""
 

@@ -136,6 +136,12 @@ class Cutoff:
         """Stop counting."""
         self._all.end(self)
 
+    def cancel(self, error: Callable[[Inbound], Exception]) -> None:
+        """Cut off now, whatever the instant; what is waited for raises the error that is made."""
+        self._error = error
+        self._all.end(self)
+        self.fire()
+
     def fire(self) -> None:
         """Cut off: the instant has come."""
         self._passed = True

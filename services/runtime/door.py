@@ -15,6 +15,7 @@ from services.runtime.errors import BudgetTooSmallError, SixhopError
 from services.runtime.guarding import Guard, Guarded, Guards
 from services.runtime.heartbeat_events import is_heartbeat
 from services.runtime.policies.deadline import own_timeout
+from services.runtime.stack import for_looks
 from services.runtime.status import to_status
 
 T = TypeVar("T")
@@ -47,9 +48,16 @@ class Door:
         self.cutoffs = Cutoffs(clock)
         """Ends the calls whose time is up."""
         self._pod = pod
+        self._stack = tuple(stack)
         self._guards = Guards(stack)
+        self._looks = Guards(for_looks(stack))
         self._clock = clock
         self._first_event = first_event
+
+    def surround(self, guard: Guard[Inbound]) -> None:
+        """Put one more guard around all policies: it sees how each call ends, refused or not."""
+        self._stack = (guard, *self._stack)
+        self._guards = Guards(self._stack)
 
     def arrive(
         self, name: str, remaining_s: float | None, identity: Identity, *, streaming: bool
@@ -74,7 +82,22 @@ class Door:
         Raises:
             SixhopError: a policy refused, the work failed, or its time is up.
         """
-        guards = self._guards
+        return await self._serve(self._guards, inbound, serve)
+
+    async def look(self, inbound: Inbound, serve: Callable[[], Awaitable[T]]) -> T:
+        """Serve a look at what this process knows, which is no work of the suite.
+
+        It has a deadline and its caller must be known; but it is neither admitted nor shed nor
+        learned from, so that people can look at a gateway that refuses everything else.
+
+        Raises:
+            SixhopError: the caller may not, the look failed, or its time is up.
+        """
+        return await self._serve(self._looks, inbound, serve)
+
+    async def _serve(
+        self, guards: Guards[Inbound], inbound: Inbound, serve: Callable[[], Awaitable[T]]
+    ) -> T:
         waiting = guards.enter(inbound)
         if waiting is not None:
             await waiting
@@ -135,4 +158,6 @@ class Door:
 
     def _cutoff(self, inbound: Inbound) -> Cutoff:
         """Return what ends this hop's work when it has to answer by itself."""
-        return self.cutoffs.begin(inbound.self_deadline, inbound, own_timeout)
+        cutoff = self.cutoffs.begin(inbound.self_deadline, inbound, own_timeout)
+        inbound.cutoff = cutoff
+        return cutoff

@@ -14,6 +14,7 @@ SixhopError
 │   ├── NotFoundError             NOT_FOUND            NOT_FOUND
 │   ├── NotServedHereError        FAILED_PRECONDITION  NOT_SERVED_HERE
 │   ├── PermissionDeniedError     PERMISSION_DENIED    PERMISSION_DENIED
+│   ├── RunCancelledError        CANCELLED            RUN_CANCELLED
 │   └── UnauthenticatedError      UNAUTHENTICATED      UNAUTHENTICATED
 ├── SelfError                     this hop's own fault; the only codes that a mesh may count
 │   ├── SelfTimeoutError          DEADLINE_EXCEEDED    SELF_TIMEOUT
@@ -213,6 +214,13 @@ class PermissionDeniedError(CallerError):
 
     code = Code.PERMISSION_DENIED
     reason = "PERMISSION_DENIED"
+
+
+class RunCancelledError(CallerError):
+    """Says that the caller, or another one of its tenant, has ended the run."""
+
+    code = Code.CANCELLED
+    reason = "RUN_CANCELLED"
 
 
 class UnauthenticatedError(CallerError):

@@ -33,6 +33,7 @@ from services.runtime.telemetry import (
 )
 
 T = TypeVar("T")
+_FOR_LOOKS = (ServerErrors, ServerDeadline)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +126,15 @@ def server_stack(
         # Innermost: what is refused teaches nothing about what is served.
         *([estimator.served] if estimator else []),
     ]
+
+
+def for_looks(stack: Sequence[Guard[Inbound]]) -> list[Guard[Inbound]]:
+    """Return those of the guards that count for a look at what a process knows as well.
+
+    Who may look, and for how long, is asked; that a process has enough to do keeps nobody from
+    seeing so, and nothing is learned from it.
+    """
+    return [guard for guard in stack if isinstance(guard, _FOR_LOOKS)]
 
 
 @dataclass(frozen=True, slots=True)

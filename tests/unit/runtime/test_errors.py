@@ -30,6 +30,7 @@ CONTRACT = {
     "NOT_FOUND": ("NotFoundError", Code.NOT_FOUND, Outcome.IGNORED),
     "NOT_SERVED_HERE": ("NotServedHereError", Code.FAILED_PRECONDITION, Outcome.IGNORED),
     "PERMISSION_DENIED": ("PermissionDeniedError", Code.PERMISSION_DENIED, Outcome.IGNORED),
+    "RUN_CANCELLED": ("RunCancelledError", Code.CANCELLED, Outcome.IGNORED),
     "UNAUTHENTICATED": ("UnauthenticatedError", Code.UNAUTHENTICATED, Outcome.IGNORED),
 }
 """Reason → class, code, what it tells about the hop that answers it."""

@@ -58,6 +58,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """Another hop does this, or a setting has to switch it on: FAILED_PRECONDITION."""
     ERROR_REASON_LOOP_DETECTED: _ErrorReason.ValueType  # 17
     """The agent took the same action with the same arguments twice; the run ends: ABORTED."""
+    ERROR_REASON_RUN_CANCELLED: _ErrorReason.ValueType  # 18
+    """The run was ended by its address, for its tenant: CANCELLED."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Names why a call failed; `ErrorInfo.reason` is the value without its prefix.
@@ -102,4 +104,6 @@ ERROR_REASON_NOT_SERVED_HERE: ErrorReason.ValueType  # 16
 """Another hop does this, or a setting has to switch it on: FAILED_PRECONDITION."""
 ERROR_REASON_LOOP_DETECTED: ErrorReason.ValueType  # 17
 """The agent took the same action with the same arguments twice; the run ends: ABORTED."""
+ERROR_REASON_RUN_CANCELLED: ErrorReason.ValueType  # 18
+"""The run was ended by its address, for its tenant: CANCELLED."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

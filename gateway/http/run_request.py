@@ -1,0 +1,115 @@
+"""Reads requests for runs, and for lists of them."""
+
+import re
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.datastructures import Headers, QueryParams
+
+from gateway.http.arriving import ENVOY_TIMEOUT_HEADER
+from gateway.http.chat_request import ChatMessage, SourceFile
+from gateway.runs.reading import Wanted
+from gateway.runs.record import Status
+from services.runtime.errors import InvalidArgumentError
+from sixhop.gateway.v1 import gateway_pb2
+from sixhop.type.v1 import chat_pb2, run_pb2
+
+MAX_LIMIT = 200
+LAST_EVENT_ID = "last-event-id"
+_DELIVERIES = {
+    "restartable": run_pb2.DELIVERY_RESTARTABLE,
+    "buffered": run_pb2.DELIVERY_BUFFERED,
+    "live": run_pb2.DELIVERY_LIVE,
+}
+_ROLES = {"user": chat_pb2.CHAT_ROLE_USER, "assistant": chat_pb2.CHAT_ROLE_ASSISTANT}
+_NUMBER = re.compile(r"[0-9]{1,18}")
+_CURSOR = re.compile(r"([0-9]{1,15})-([\x21-\x7e]{1,128})")
+
+
+class Spoken(ChatMessage):
+    """Is one message of what was said before the question."""
+
+    role: Literal["user", "assistant"]
+
+
+class RunStart(BaseModel):
+    """Asks for a run that goes on by itself."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    question: str
+    agent: str = ""
+    language: str = ""
+    session_id: str = ""
+    history: list[Spoken] = Field(default_factory=list)
+    sources: list[SourceFile] = Field(default_factory=list)
+    delivery: Literal["restartable", "buffered", "live"] = "restartable"
+
+    def run_request(self) -> gateway_pb2.RunRequest:
+        """Return the run that is asked for.
+
+        Raises:
+            InvalidArgumentError: a field holds what no run can be given.
+        """
+        question = run_pb2.Question(
+            text=self.question,
+            language=self.language,
+            session_id=self.session_id,
+            history=[
+                chat_pb2.ChatMessage(role=_ROLES[each.role], content=each.text(f"history[{place}]"))
+                for place, each in enumerate(self.history)
+            ],
+            sources=[each.source(f"sources[{place}]") for place, each in enumerate(self.sources)],
+        )
+        return gateway_pb2.RunRequest(
+            question=question, agent=self.agent, delivery=_DELIVERIES[self.delivery]
+        )
+
+
+def without_proxy_timeout(headers: Headers) -> Headers:
+    """Return headers without the word of a proxy: what it gives the request ends with the 202."""
+    return Headers(raw=[pair for pair in headers.raw if pair[0] != ENVOY_TIMEOUT_HEADER.encode()])
+
+
+def last_seen(headers: Headers, query: QueryParams) -> int:
+    """Return the number of the last event that a reader has; 0 without any.
+
+    Raises:
+        InvalidArgumentError: it is no number.
+    """
+    # A browser's own word, when it comes again, is newer than what its address says.
+    for name, text in ((LAST_EVENT_ID, headers.get(LAST_EVENT_ID)), ("after", query.get("after"))):
+        if text:
+            if not _NUMBER.fullmatch(text):
+                raise InvalidArgumentError(name, "must be the id of an event, such as 12")
+            return int(text)
+    return 0
+
+
+def wanted_of(query: QueryParams, tenant: str) -> Wanted:
+    """Return which runs are asked for.
+
+    Raises:
+        InvalidArgumentError: a parameter is not understood.
+    """
+    status = query.get("status", "")
+    if status and status not in set(Status):
+        raise InvalidArgumentError("status", f"must be one of {', '.join(Status)}")
+    limit = query.get("limit", "50")
+    if not _NUMBER.fullmatch(limit) or not 1 <= int(limit) <= MAX_LIMIT:
+        raise InvalidArgumentError("limit", f"must be a number from 1 to {MAX_LIMIT}")
+    return Wanted(
+        tenant=tenant,
+        status=status,
+        agent=query.get("agent", ""),
+        before=_cursor(query.get("before", "")),
+        limit=int(limit),
+    )
+
+
+def _cursor(text: str) -> tuple[int, str] | None:
+    if not text:
+        return None
+    matched = _CURSOR.fullmatch(text)
+    if matched is None:
+        raise InvalidArgumentError("before", "must be the `next` of an earlier list")
+    return int(matched[1]), matched[2]

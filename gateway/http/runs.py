@@ -1,0 +1,168 @@
+"""Serves `/v1/runs`: starts runs, shows them, and ends them."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from functools import partial
+from typing import Any, TypeVar
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from gateway.http.arriving import arrival_of
+from gateway.http.body import read_json
+from gateway.http.chat_answer import failure_event
+from gateway.http.failing import Failure, failure_of
+from gateway.http.front import Front, failed, front_of, names_of
+from gateway.http.run_answer import event_chunks, file_headers, page, run_address, summary, whole
+from gateway.http.run_request import RunStart, last_seen, wanted_of, without_proxy_timeout
+from gateway.http.sse import EventStream
+from gateway.runs.run import Run
+from gateway.runs.starting import cancel
+from services.runtime.call import Inbound
+from services.runtime.errors import LoadShedError, PermissionDeniedError, SixhopError
+
+T = TypeVar("T")
+
+
+async def start_run(request: Request) -> Response:
+    """Start a run that goes on by itself, and say where it is."""
+    front = front_of(request)
+    arrival = arrival_of(without_proxy_timeout(request.headers))
+    asked = await read_json(request, RunStart, front.settings)
+    wanted = asked.run_request()
+    inbound = front.desk.arrive("Run", arrival, streaming=True)
+    try:
+        await front.starter.start(inbound, wanted)
+    except SixhopError as error:
+        return failed(front.failure(inbound, error), names_of(inbound))
+    address = run_address(inbound.identity.run_id)
+    told = {
+        "object": "run",
+        "id": inbound.identity.run_id,
+        "request_id": inbound.identity.request_id,
+        "status": "running",
+        "links": {"self": address, "events": f"{address}/events"},
+    }
+    return _json(told, 202, {**names_of(inbound), "location": address})
+
+
+async def list_runs(request: Request) -> Response:
+    """List the tenant's runs, the newest first."""
+
+    async def serve(front: Front, inbound: Inbound) -> Response:
+        tenant = inbound.identity.tenant
+        if request.query_params.get("tenant", tenant) != tenant:
+            raise PermissionDeniedError("only a tenant's own runs are shown; leave `tenant` out")
+        wanted = wanted_of(request.query_params, tenant)
+        return _json(page(await front.reader.list(wanted), wanted.limit))
+
+    return await _look(request, "ListRuns", serve)
+
+
+async def get_run(request: Request) -> Response:
+    """Show a run, with its answer once it has one."""
+
+    async def serve(front: Front, inbound: Inbound) -> Response:
+        return _json(whole(await _find(front, inbound, request)))
+
+    return await _look(request, "GetRun", serve)
+
+
+async def cancel_run(request: Request) -> Response:
+    """End a run."""
+
+    async def serve(front: Front, inbound: Inbound) -> Response:
+        run = await _find(front, inbound, request)
+        cancel(run)
+        return _json(summary(run), 202 if run.live else 200)
+
+    return await _look(request, "CancelRun", serve)
+
+
+async def get_artifact(request: Request) -> Response:
+    """Give a file of a run."""
+
+    async def serve(front: Front, inbound: Inbound) -> Response:
+        run, name = await _find(front, inbound, request), request.path_params["name"]
+        content = await front.reader.file(run, name)
+        kinds = {each["name"]: each["media_type"] for each in run.record.artifacts}
+        return Response(content, headers=file_headers(name, kinds[name]))
+
+    return await _look(request, "GetArtifact", serve)
+
+
+async def watch_run(request: Request) -> Response | EventStream:
+    """Give the events of a run, from any of them on, until it has ended."""
+
+    async def serve(front: Front, inbound: Inbound) -> Response | EventStream:
+        after = last_seen(request.headers, request.query_params)
+        run = await _find(front, inbound, request)
+        if not run.live and after > run.log.sequence:
+            # It has been told that this was the end: a browser comes again unless it is told so.
+            return Response(status_code=204)
+        return EventStream(
+            _read(front, run, after),
+            front.keep,
+            _name_of(inbound),
+            partial(_failure, inbound),
+            failure_event,
+        )
+
+    return await _look(request, "WatchRun", serve)
+
+
+async def _read(front: Front, run: Run, after: int) -> AsyncGenerator[bytes, None]:
+    if len(front.readers) >= front.settings.runs.max_reader_count:
+        raise LoadShedError(
+            "so many read the events of runs already; come back later",
+            cause="readers",
+            retry_after_s=1.0,
+        )
+    reading = object()
+    front.readers.add(reading)
+    try:
+        async with aclosing(event_chunks(run, after)) as chunks:
+            async for chunk in chunks:
+                yield chunk
+    finally:
+        front.readers.discard(reading)
+
+
+async def _find(front: Front, inbound: Inbound, request: Request) -> Run:
+    return await front.reader.find(inbound.identity.tenant, request.path_params["run_id"])
+
+
+async def _look(
+    request: Request, method: str, serve: Callable[[Front, Inbound], Awaitable[T]]
+) -> T | Response:
+    front = front_of(request)
+    inbound = front.desk.arrive(method, arrival_of(request.headers), streaming=False)
+    try:
+        return await front.desk.look(inbound, partial(serve, front, inbound))
+    except SixhopError as error:
+        return failed(_failure(inbound, error), _name_of(inbound))
+
+
+def _failure(inbound: Inbound, error: SixhopError) -> Failure:
+    # A look at runs is none: it has no name of one.
+    return failure_of(error, request_id=inbound.identity.request_id)
+
+
+def _name_of(inbound: Inbound) -> dict[str, str]:
+    return {"x-request-id": inbound.identity.request_id}
+
+
+def _json(told: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return Response(orjson.dumps(told), status, headers, media_type="application/json")
+
+
+RUN_ROUTES = [
+    Route("/v1/runs", start_run, methods=["POST"]),
+    Route("/v1/runs", list_runs, methods=["GET"]),
+    Route("/v1/runs/{run_id}", get_run, methods=["GET"]),
+    Route("/v1/runs/{run_id}", cancel_run, methods=["DELETE"]),
+    Route("/v1/runs/{run_id}/events", watch_run, methods=["GET"]),
+    Route("/v1/runs/{run_id}/artifacts/{name}", get_artifact, methods=["GET"]),
+]

@@ -1,0 +1,1 @@
+"""Keeps the recent runs of the gateway, whichever door they came by."""

@@ -1,0 +1,120 @@
+"""Keeps the book of runs: takes each in as it comes, whichever door it came by, and shows them."""
+
+from gateway.config import RunsSettings
+from gateway.runs.memory import RunMemory
+from gateway.runs.record import RunRecord, Status, error_json
+from gateway.runs.run import Run
+from services.runtime.call import Inbound
+from services.runtime.clock import Clock
+from services.runtime.errors import RunCancelledError, SixhopError, UnauthenticatedError
+from services.runtime.guarding import Guard
+from services.runtime.telemetry import DEFECT, get_logger
+from sixhop.type.v1 import run_pb2
+
+RUNS = frozenset({"Run", "Ask"})
+"""The methods that are runs."""
+TIDY_INTERVAL_S = 1.0
+
+
+class RunBook(Guard[Inbound]):
+    """Takes every run in, and how it ended.
+
+    It is the outermost guard of the gateway's doors: it sees every end as the client does. Where a
+    run is made, `begin` is told of it, and `tell` of its events. Nothing of this may end or delay
+    a run: what goes wrong here is logged.
+    """
+
+    def __init__(self, pod: str, settings: RunsSettings, clock: Clock) -> None:
+        """Take this process's name, how much is kept, and the clock."""
+        self.memory = RunMemory(settings, clock)
+        self._pod = pod
+        self._settings = settings
+        self._clock = clock
+        self._log = get_logger()
+
+    def begin(self, inbound: Inbound, question: run_pb2.Question, agent: str) -> None:
+        """Take a run in that the policies have let pass."""
+        try:
+            record = self._record(inbound)
+            text = question.text
+            record.agent = agent[:200]
+            record.question = text if self._settings.keep_prompts else None
+            record.question_char_count = len(text)
+            record.source_count = len(question.sources)
+            record.budget_ms = round(inbound.time_remaining_on_arrival_s * 1000)
+            run = Run(record, inbound, self._clock)
+            inbound.kept = run
+            self.memory.begin(run)
+        except Exception as error:  # a defect here must not end the run
+            self._defect(error)
+
+    def tell(self, inbound: Inbound, event: run_pb2.RunEvent) -> None:
+        """Take an event of a run."""
+        run = inbound.kept
+        if run is None:
+            return
+        try:
+            self.memory.take(run, event)
+            if event.HasField("finished"):
+                for artifact in event.finished.artifacts:
+                    self.memory.take_file(run, artifact)
+        except Exception as error:  # a defect here must not end the run
+            inbound.kept = None
+            self._defect(error)
+
+    def after(self, inbound: Inbound, error: BaseException | None) -> None:
+        """Take how a call has ended."""
+        if inbound.method not in RUNS:
+            return
+        try:
+            run = inbound.kept
+            if isinstance(run, Run):
+                self._end(run, inbound, error)
+            elif isinstance(error, SixhopError) and not isinstance(error, UnauthenticatedError):
+                self._refused(inbound, error)
+        except Exception as defect:  # a defect here must not end the run
+            self._defect(defect)
+
+    async def tidy_forever(self) -> None:
+        """Let go of what is too old, for ever."""
+        while True:
+            await self._clock.sleep(TIDY_INTERVAL_S)
+            self.memory.tidy()
+
+    def _end(self, run: Run, inbound: Inbound, error: BaseException | None) -> None:
+        told = None
+        if isinstance(error, SixhopError):
+            told = error_json(error, inbound, self._clock.now())
+        run.end(_status(run.record, error), told)
+        self.memory.end(run)
+
+    def _refused(self, inbound: Inbound, error: SixhopError) -> None:
+        # No policy let it pass, so nobody has looked at its question. Who is not known has no runs.
+        run = Run(self._record(inbound), inbound, self._clock)
+        run.end(Status.FAILED, error_json(error, inbound, self._clock.now()))
+        self.memory.refuse(run)
+
+    def _record(self, inbound: Inbound) -> RunRecord:
+        identity = inbound.identity
+        return RunRecord(
+            run_id=identity.run_id,
+            request_id=identity.request_id,
+            tenant=identity.tenant,
+            gateway=self._pod,
+            method=inbound.method,
+            started_ms=int(self._clock.utc().timestamp() * 1000),
+        )
+
+    def _defect(self, error: Exception) -> None:
+        self._log.error(DEFECT, traceback=f"recording a run: {type(error).__name__}: {error}")
+
+
+def _status(record: RunRecord, error: BaseException | None) -> Status:
+    if isinstance(error, RunCancelledError):
+        return Status.CANCELLED
+    if isinstance(error, SixhopError):
+        return Status.FAILED
+    # Who goes away after the last event has had the whole answer.
+    if record.status is not Status.RUNNING:
+        return record.status
+    return Status.CANCELLED if error is not None else Status.OK

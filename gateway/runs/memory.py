@@ -1,0 +1,154 @@
+"""Keeps the recent runs of this process in memory, within a count, an age and a size."""
+
+from collections.abc import Iterable, Iterator
+
+from gateway.config import RunsSettings
+from gateway.runs.run import Run
+from services.runtime.clock import Clock
+from sixhop.type.v1 import artifact_pb2, run_pb2
+
+Key = tuple[str, str]
+"""The tenant and the name of a run: what another tenant calls its runs is its own business."""
+
+
+class RunMemory:
+    """Holds runs, newest last, and lets the oldest go. Touched by the event loop only.
+
+    Whatever the load, `byte_count` is at most `max_bytes` after each step: first runs that have
+    ended go, then the oldest events of the run that wants room.
+    """
+
+    def __init__(self, settings: RunsSettings, clock: Clock) -> None:
+        """Take how much is kept, and the clock."""
+        self._settings = settings
+        self._now = clock.now
+        self._live: dict[Key, Run] = {}
+        self._ended: dict[Key, Run] = {}
+        self._refused: dict[Key, Run] = {}
+        self._wordy: dict[Key, Run] = {}
+        """The runs that have ended and whose words are still there, by their end."""
+        self.byte_count = 0
+        """What all of them take, about."""
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self._live) + len(self._ended) + len(self._refused)
+
+    def __iter__(self) -> Iterator[Run]:
+        """Yield all of them, in no order that means anything."""
+        yield from self._live.values()
+        yield from self._ended.values()
+        yield from self._refused.values()
+
+    def find(self, tenant: str, run_id: str) -> Run | None:
+        """Return a tenant's run of a name."""
+        key = tenant, run_id
+        return self._live.get(key) or self._ended.get(key) or self._refused.get(key)
+
+    def begin(self, run: Run) -> None:
+        """Keep a run that has begun; an older one of its name goes."""
+        self._replace(run)
+        self._live[run.key] = run
+        self._make_room(run)
+
+    def take(self, run: Run, event: run_pb2.RunEvent) -> None:
+        """Take an event of a run."""
+        if not run.gone:
+            self._count(run, run.take(event))
+
+    def take_file(self, run: Run, artifact: artifact_pb2.Artifact) -> None:
+        """Take a file of a run, if it fits."""
+        if run.gone:
+            return
+        size, most = len(artifact.content), self._settings.max_run_bytes
+        if size + run.byte_count > most:
+            run.take_file(artifact, keep=False)
+            return
+        self._count(run, run.take_file(artifact, keep=True))
+
+    def end(self, run: Run) -> None:
+        """Keep a run that has ended as one of those that may go."""
+        if run.gone or self._live.pop(run.key, None) is None:
+            return
+        self._ended[run.key] = run
+        if not self._settings.keep_prompts:
+            self._wordy[run.key] = run
+        self._make_room(run)
+
+    def refuse(self, run: Run) -> None:
+        """Keep a run that never began; it takes no place from those that did."""
+        self._replace(run)
+        self._refused[run.key] = run
+        while len(self._refused) > self._settings.max_refused_count:
+            self._evict(next(iter(self._refused.values())))
+        self._make_room(run)
+
+    def tidy(self) -> None:
+        """Let go what is too old."""
+        now, settings = self._now(), self._settings
+        for run in list(self._wordy.values()):
+            if _age_s(run, now) <= settings.resume_s:
+                break
+            del self._wordy[run.key]
+            freed = run.forget_words()
+            run.byte_count -= freed
+            self.byte_count -= freed
+        for kept in (self._ended, self._refused):
+            for run in list(kept.values()):
+                if _age_s(run, now) <= settings.max_age_s:
+                    break
+                self._evict(run)
+
+    def _replace(self, run: Run) -> None:
+        older = self.find(*run.key)
+        if older is not None:
+            self._evict(older)
+        self.byte_count += run.byte_count
+
+    def _count(self, run: Run, taken: int) -> None:
+        run.byte_count += taken
+        self.byte_count += taken
+        if run.byte_count > self._settings.max_run_bytes or (
+            self.byte_count > self._settings.max_bytes
+        ):
+            self._make_room(run)
+
+    def _make_room(self, run: Run) -> None:
+        settings = self._settings
+        while run.byte_count > settings.max_run_bytes and self._shorten(run):
+            pass
+        while len(self._live) + len(self._ended) > settings.max_count:
+            self._evict(next(iter((self._ended or self._live).values())))
+        while self.byte_count > settings.max_bytes:
+            oldest = next(iter((self._ended or self._refused).values()), run)
+            if oldest is not run:
+                self._evict(oldest)
+            elif not self._shorten(run):
+                self._evict(run)
+
+    def _shorten(self, run: Run) -> bool:
+        """Let the oldest events of a run go; return False when it has none."""
+        if run.gone or not run.log.byte_count:
+            return False
+        freed = run.log.drop_oldest()
+        run.byte_count -= freed
+        self.byte_count -= freed
+        return True
+
+    def _evict(self, run: Run) -> None:
+        for kept in (self._live, self._ended, self._refused, self._wordy):
+            if kept.get(run.key) is run:
+                del kept[run.key]
+        self.byte_count -= run.byte_count
+        run.gone = True
+        run.files.clear()
+        run.wake()
+
+
+def _age_s(run: Run, now: float) -> float:
+    return 0.0 if run.ended_at is None else now - run.ended_at
+
+
+def newest_first(runs: Iterable[Run]) -> list[Run]:
+    """Return runs by when they came, the newest first."""
+    return sorted(runs, key=lambda run: (run.record.started_ms, run.record.run_id), reverse=True)

@@ -1,0 +1,176 @@
+"""Follows one run of this gateway: takes its events in, and gives them to any number of readers."""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Any
+
+from gateway.runs.event_json import (
+    DEGRADED,
+    FINISHED,
+    ROUTED,
+    TEXT,
+    TOOL_CALL,
+    UNKNOWN,
+    artifact_json,
+    event_json,
+)
+from gateway.runs.log import EventLog, Told
+from gateway.runs.record import RunRecord, RunWords, Status, hops_json
+from services.runtime.call import AttemptReport, Inbound
+from services.runtime.clock import Clock
+from services.runtime.doorbell import Doorbell
+from sixhop.type.v1 import artifact_pb2, run_pb2
+
+RECORD_BYTES = 3_000
+"""What a run takes beside its events and files, about."""
+LOOK_S = 5.0
+"""How often a reader looks by itself; it is told of everything that comes."""
+
+
+class LagError(Exception):
+    """Says that a reader is so late that events which it has not seen are gone."""
+
+
+class Run:
+    """Is one run. Touched by the event loop only."""
+
+    def __init__(self, record: RunRecord, inbound: Inbound, clock: Clock) -> None:
+        """Take what is known at its beginning, and the call that it is."""
+        self.record = record
+        self.log = EventLog()
+        self.files: dict[str, bytes] = {}
+        self.byte_count = RECORD_BYTES + 2 * len(record.question or "")
+        """What all of it takes, about."""
+        self.inbound: Inbound | None = inbound
+        """The call, while it runs."""
+        self.ended_at: float | None = None
+        """The instant of its end."""
+        self.wordy = True
+        """Whether what it said is still there."""
+        self.gone = False
+        """Whether it was evicted: nothing is kept of it any more."""
+        self._began = inbound.arrived_at
+        self._now = clock.now
+        self._reports: Sequence[AttemptReport] = ()
+        self._tool_calls: list[Mapping[str, Any]] = []
+        self._sources: list[str] = []
+        self._bells: set[Doorbell] = set()
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Return what tells it from all others."""
+        return self.record.tenant, self.record.run_id
+
+    @property
+    def live(self) -> bool:
+        """Return whether it still runs."""
+        return self.ended_at is None
+
+    def take(self, event: run_pb2.RunEvent) -> int:
+        """Take an event; return how many bytes more there are."""
+        at_ms = int((self._now() - self._began) * 1000)
+        kind = event.WhichOneof("event") or UNKNOWN
+        if kind == TEXT:
+            taken = self.log.add_text(at_ms, event.text_delta.text)
+        else:
+            data = event_json(kind, event)
+            taken = self.log.add(at_ms, kind, data)
+            self._note(kind, data)
+        for bell in self._bells:
+            bell.ring()
+        return taken
+
+    def take_file(self, artifact: artifact_pb2.Artifact, *, keep: bool) -> int:
+        """Take a file, or only that there was one; return how many bytes more there are."""
+        self.record.artifacts.append({**artifact_json(artifact), "kept": keep})
+        if not keep:
+            return 0
+        content = artifact.content
+        self.files[artifact.name] = content
+        return len(content)
+
+    def end(self, status: Status, error: Mapping[str, Any] | None) -> None:
+        """Take how it ended."""
+        record, inbound = self.record, self.inbound
+        now = self.ended_at = self._now()
+        record.status, record.error = status, error
+        record.elapsed_ms = round((now - self._began) * 1000)
+        if inbound is not None:
+            self._reports = inbound.reports
+            self.inbound = None
+        self.wake()
+
+    def wake(self) -> None:
+        """Let every reader look."""
+        for bell in self._bells:
+            bell.ring()
+
+    def told_record(self) -> RunRecord:
+        """Return the record with what is worked out only for those who read it."""
+        record = self.record
+        record.event_count = self.log.sequence
+        if self._reports:
+            record.hops = hops_json(self._reports)
+            self._reports = ()
+        return record
+
+    def words(self) -> RunWords | None:
+        """Return what it said; None when that is not kept any more."""
+        if not self.wordy:
+            return None
+        return RunWords(self.log.text(), tuple(self._tool_calls), tuple(self._sources))
+
+    def forget_words(self) -> int:
+        """Keep no words any more; return how many bytes less there are."""
+        self.wordy = False
+        before = self.log.byte_count
+        self.log = self.log.without_words()
+        self._tool_calls, self._sources = [], []
+        return before - self.log.byte_count
+
+    async def follow(self, after: int) -> AsyncGenerator[list[Told], None]:
+        """Yield the events after a number, in lists as they come, until the run has ended.
+
+        Raises:
+            LagError: the reader was so slow that some went before it could have them. What is gone
+                already when it begins is passed over; it sees that from the numbers.
+        """
+        bell = Doorbell()
+        self._bells.add(bell)
+        try:
+            after = max(after, self.log.first - 1)
+            while True:
+                if after < self.log.first - 1 and self.wordy:
+                    raise LagError
+                events = list(self.log.told(after))
+                if events:
+                    after = events[-1].sequence
+                    yield events
+                elif self.live and not self.gone:
+                    await bell.wait(LOOK_S)
+                else:
+                    return
+        finally:
+            self._bells.discard(bell)
+
+    def _note(self, kind: str, data: Mapping[str, Any]) -> None:
+        record = self.record
+        if kind == ROUTED:
+            record.agent = data["agent"]
+        elif kind == DEGRADED:
+            record.degradations.append(data)
+        elif kind == TOOL_CALL:
+            self._tool_calls.append(data)
+        elif kind == "restarted":
+            self._tool_calls.clear()
+        elif kind == FINISHED:
+            record.agent = data["agent"] or record.agent
+            record.model = data["model"]
+            record.usage = data["usage"]
+            record.finish_reason = data["finish_reason"]
+            record.missing_parts = data["missing_parts"]
+            record.status = Status.DEGRADED if _lesser(record, data) else Status.OK
+            self._sources = data["sources"]
+
+
+def _lesser(record: RunRecord, finished: Mapping[str, Any]) -> bool:
+    return bool(finished["degraded"] or record.degradations or record.missing_parts)
