@@ -87,9 +87,12 @@ class Checkout:
 
 
 @pytest.fixture(scope="module")
-def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
     """Return a checkout in which the examples are built."""
-    return Checkout(tmp_path_factory.mktemp("checkout"))
+    folder = tmp_path_factory.mktemp("checkout")
+    yield Checkout(folder)
+    # Whole folders of packages, which pytest would keep for three runs.
+    shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="module")
@@ -109,11 +112,11 @@ def test_an_example_has_the_answer_at_once_and_as_a_stream_with_its_degraded_par
 ) -> None:
     printed = checkout.ask(language, QUESTION, SIXHOP_ADDRESS=address)
 
-    whole, _, streamed = printed.partition("degraded: prose by template: ")
+    whole = printed.partition("\ndegraded: ")[0]
     assert whole.startswith("Electronics grew most: ")
-    assert f"\ndegraded: prose by template: the text of {PRIMARY_MODEL} was not used" in streamed
-    assert whole in streamed
-    assert streamed.endswith("\nfinished: reports, written by template\n")
+    assert printed.count(whole) == 2
+    assert len(re.findall("^degraded: prose by template: .", printed, re.MULTILINE)) == 2
+    assert printed.endswith("\nfinished: reports, written by template\n")
 
 
 @requirement("strangers:examples")

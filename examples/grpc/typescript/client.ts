@@ -1,8 +1,7 @@
 // Asks a sixhop suite one question: first for the whole answer, then for the run as it happens.
 
 import { credentials, Metadata, status, type ServiceError } from "@grpc/grpc-js";
-import { ErrorInfo } from "./generated/google/rpc/error_details.js";
-import { Status } from "./generated/google/rpc/status.js";
+import { ErrorInfo, Status } from "./generated/google/rpc/errors.js";
 import { AskRequest, AskResponse, GatewayServiceClient, RunRequest, RunResponse } from "./generated/sixhop/gateway/v1/gateway.js";
 import { type Degraded } from "./generated/sixhop/type/v1/run.js";
 
