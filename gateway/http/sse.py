@@ -44,6 +44,10 @@ class KeepAlive:
         self._unread_s = unread_s
         self._streams: set[EventStream] = set()
 
+    def __len__(self) -> int:
+        """Return how many streams are open."""
+        return len(self._streams)
+
     def now(self) -> float:
         """Return the present instant."""
         return self._clock.now()

@@ -172,7 +172,7 @@ def _require_fit(
     if needs and not agent.converses:
         raise InvalidArgumentError(
             "agent",
-            f"{agent.name} takes no tools, no tool's result in place of a question, no stop and no "
+            f"{agent.name} takes no tools, no history in place of a question, no stop and no "
             "response format; leave them out, or name no agent",
         )
 

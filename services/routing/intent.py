@@ -126,7 +126,7 @@ class IntentIndex:
             reads = " and reads data" if with_data else ""
             raise InvalidArgumentError(
                 "question",
-                f"no agent{reads} takes tools, a tool's result in place of a question, a stop or a "
+                f"no agent{reads} takes tools, a history in place of a question, a stop or a "
                 "response format; leave them out",
             )
         name = fallback_agent if fallback_agent in names else names[0]

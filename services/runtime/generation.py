@@ -233,21 +233,7 @@ class ModelClient:
             continues_last: whether to go on from the last message, an assistant's; only where
                 the model's card says that it can.
         """
-        form = options.response_format
-        request = model_pb2.GenerateRequest(
-            messages=[message_to_wire(message) for message in messages],
-            max_output_tokens=options.max_output_tokens,
-            temperature=options.temperature,
-            tools=[offer_to_wire(tool) for tool in options.tools],
-            tool_choice=options.tool_choice,
-            continues_last=continues_last,
-            top_p=options.top_p,
-            stop=options.stop,
-            seed=options.seed,
-            response_format=None if form is None else format_to_wire(form),
-            single_tool_call=options.single_tool_call,
-        )
-        return self._open(request, on_wait)
+        return self._open(to_request(messages, options, continues_last), on_wait)
 
     @asynccontextmanager
     async def _open(
@@ -276,6 +262,26 @@ async def whole(opening: AbstractAsyncContextManager[TextStream]) -> Generation:
         async for _ in generation:
             pass
         return generation.result
+
+
+def to_request(
+    messages: Sequence[Message], options: GenerationOptions, continues_last: bool = False
+) -> model_pb2.GenerateRequest:
+    """Return what is asked of the model hop as it travels; arguments as for `stream`."""
+    form = options.response_format
+    return model_pb2.GenerateRequest(
+        messages=[message_to_wire(message) for message in messages],
+        max_output_tokens=options.max_output_tokens,
+        temperature=options.temperature,
+        tools=[offer_to_wire(tool) for tool in options.tools],
+        tool_choice=options.tool_choice,
+        continues_last=continues_last,
+        top_p=options.top_p,
+        stop=options.stop,
+        seed=options.seed,
+        response_format=None if form is None else format_to_wire(form),
+        single_tool_call=options.single_tool_call,
+    )
 
 
 def _wait(told: model_pb2.GenerationWait, hop: str) -> Wait:

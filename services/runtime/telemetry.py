@@ -59,6 +59,28 @@ MODEL_UNCHECKED = "model_unchecked"
 DIALECT_ADVISED = "dialect_advised"
 """The events."""
 
+METRIC_CALLS = "sixhop_calls"
+METRIC_CALL_ERRORS = "sixhop_call_errors"
+METRIC_INFLIGHT = "sixhop_inflight_calls"
+METRIC_READY = "sixhop_ready"
+METRIC_LATENCY = "sixhop_call_latency_seconds"
+METRIC_WAIT = "sixhop_call_wait_seconds"
+METRIC_PATH = "sixhop_path_estimate_seconds"
+METRIC_MEMORY = "sixhop_resident_bytes"
+METRIC_ESTIMATED_QPS = "sixhop_estimated_qps"
+METRIC_LOOP_LAG = "sixhop_event_loop_lag_seconds"
+METRIC_LIMIT = "sixhop_admission_limit"
+METRIC_REJECTED = "sixhop_rejected_calls"
+METRIC_WOULD_REJECT = "sixhop_would_reject_calls"
+METRIC_DOOR = "sixhop_door_state"
+METRIC_FALLBACKS = "sixhop_fallbacks"
+METRIC_BREAKER = "sixhop_breaker_state"
+METRIC_DEPENDENCY_LATENCY = "sixhop_dependency_latency_seconds"
+METRIC_RETRIES = "sixhop_retries"
+METRIC_TRIPS = "sixhop_breaker_trips"
+METRIC_HTTP_STREAMS = "sixhop_http_streams"
+"""The metrics; Prometheus adds `_total` to the names of counters."""
+
 OK = Code.OK.name
 
 _LOGGER = Logger()

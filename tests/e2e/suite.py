@@ -227,6 +227,10 @@ class Suite:
         """Return `host:port` of a hop."""
         return f"127.0.0.1:{self._ports[hop]}"
 
+    def port(self, name: str) -> int:
+        """Return the port of a hop, or of the HTTP door."""
+        return self._ports[name]
+
     @property
     def url(self) -> str:
         """Return where the gateway serves HTTP, without a slash at the end."""

@@ -139,6 +139,18 @@ async def test_a_model_may_ask_for_several_tools_at_a_time(where: Rescued, clien
     assert (second.code, second.text) == (OK, where.primary.whole(words)), second
 
 
+@requirement("conversing:agent", "run:never-truncated")
+async def test_a_message_that_is_too_long_for_a_question_is_answered_as_a_history(
+    where: Rescued, client: Client
+) -> None:
+    words = "Parcel 4711 went to the harbour of Shenzhen. " * 400
+
+    run = await talked(client, "", history=[user(words)], tools=())
+
+    assert (run.code, run.text) == (OK, where.primary.whole(words)), run
+    assert not run.degradations
+
+
 @requirement("conversing:failover", "run:never-truncated")
 @pytest.mark.parametrize(
     "delivery", [run_pb2.DELIVERY_RESTARTABLE, run_pb2.DELIVERY_BUFFERED, run_pb2.DELIVERY_LIVE]

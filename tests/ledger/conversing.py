@@ -4,7 +4,7 @@ from tests.ledger.entry import Requirement
 
 CONVERSING: dict[str, Requirement] = {
     "conversing:agent": Requirement(
-        "A question with tools, a tool's result in its place, stops or a response format goes to "
+        "A question with tools, a history in its place, stops or a response format goes to "
         "an agent that converses, whatever its words are; any other agent refuses it.",
         "issue 5",
     ),

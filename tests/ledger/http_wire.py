@@ -17,6 +17,9 @@ HTTP_WIRE: dict[str, Requirement] = {
         "cannot wait for.",
         "issue 5",
     ),
+    "http:metrics": Requirement(
+        "Prometheus is told the same counts, latencies and breaker states as health is.", "issue 5"
+    ),
     "http:slow-reader": Requirement(
         "A stream whose client does not read is ended, and the work for it as well.", "issue 5"
     ),

@@ -47,7 +47,7 @@ async def chat(run: Run) -> Answer:
 
 
 def _messages(run: Run) -> Sequence[Message]:
-    """Return what the model is given; without a question it goes on from the tools' results."""
+    """Return what the model is given; without a question it answers the history."""
     rules = _RULES["zh" if run.language == "zh" else "en"]
     note = prompt_note(run.unavailable(), run.language)
     # One message: many chat templates take one of the system's, the first.

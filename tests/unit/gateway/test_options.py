@@ -25,6 +25,7 @@ ROUND = [
     ChatMessage(role=CHAT_ROLE_ASSISTANT, tool_calls=[ToolCall(id="a", name="look_up")]),
     ChatMessage(role=CHAT_ROLE_TOOL, tool_call_id="a", content="In port."),
 ]
+SAID = ChatMessage(role=CHAT_ROLE_ASSISTANT, content="It is in port.")
 
 
 def nested(levels: int) -> str:
@@ -59,6 +60,7 @@ def generated(**options: object) -> Question:
         generated(response_format=ROWS),
         Question(history=ROUND, tools=[LOOK_UP]),
         Question(text=" ", history=ROUND),
+        Question(text=" ", history=[*ROUND, SAID, *ROUND[:1]]),
     ],
 )
 def test_what_a_model_could_be_asked_for_passes(question: Question) -> None:
@@ -134,8 +136,9 @@ def test_what_a_model_could_be_asked_for_passes(question: Question) -> None:
             "question.generation.response_format",
             "bytes, the limit is 100",
         ),
-        (Question(), "question.text", "end the history with a tool's result"),
-        (Question(text=" ", history=ROUND[:1]), "question.text", "ask something"),
+        (Question(), "question.text", "or end the history with"),
+        (Question(text=" ", history=[SAID]), "question.text", "ask something"),
+        (Question(history=[*ROUND[:1], SAID]), "question.text", "ask something"),
         (Question(history=ROUND[:2]), "question.text", "ask something"),
         (Question(tools=[LOOK_UP]), "question.text", "ask something"),
     ],

@@ -1,13 +1,17 @@
 """Turns requests into prompts, or says what is wrong with them."""
 
+from dataclasses import fields
+from typing import Any
+
 import pytest
 
-from services.model.backend import Capabilities
+from services.model.backend import Capabilities, Prompt
 from services.model.config import ModelSettings
 from services.model.service import to_prompt
 from services.runtime.conversation import Message, ToolCall, ToolOffer
 from services.runtime.errors import InvalidArgumentError
-from services.runtime.generation_options import ResponseFormat
+from services.runtime.generation import to_request
+from services.runtime.generation_options import NO_OPTIONS, GenerationOptions, ResponseFormat
 from sixhop.model.v1 import model_pb2
 from sixhop.type.v1 import chat_pb2, generation_pb2
 from tests.requirements import requirement
@@ -200,6 +204,42 @@ def test_what_the_model_cannot_do_is_refused_and_names_the_setting(
         to_prompt(request_, SETTINGS, Capabilities())
 
     assert caught.value.field == field
+
+
+@requirement("conversing:options")
+@pytest.mark.parametrize("strict", [None, False, True])
+@pytest.mark.parametrize("number", [0.0, 0.5])
+def test_what_a_hop_asks_for_is_what_the_model_hop_reads(
+    strict: bool | None, number: float
+) -> None:
+    form = ResponseFormat(
+        kind="json_schema", name="rows", description="All.", schema="{}", strict=strict
+    )
+    options = GenerationOptions(
+        max_output_tokens=7,
+        temperature=number,
+        top_p=1 - number,
+        stop=("END", "x"),
+        seed=int(number),
+        response_format=form,
+        tools=[ToolOffer("sql", "Asks.", "{}", strict=True), ToolOffer("mail", "", "")],
+        tool_choice="sql",
+        single_tool_call=True,
+    )
+
+    read = to_prompt(to_request([Message("user", "Hello")], options), SETTINGS, CAN)
+
+    assert read == Prompt([Message("user", "Hello")], **_fields(options))
+
+
+def test_what_no_hop_asks_for_is_not_read() -> None:
+    read = to_prompt(to_request([Message("user", "Hello")], NO_OPTIONS), SETTINGS, CAN)
+
+    assert read == Prompt([Message("user", "Hello")], max_output_tokens=50, tools=[])
+
+
+def _fields(options: GenerationOptions) -> dict[str, Any]:
+    return {field.name: getattr(options, field.name) for field in fields(options)}
 
 
 @requirement("conversing:refused")

@@ -156,8 +156,9 @@ class Question(_message.Message):
     GENERATION_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """The question in the user's words; 1 to 8,000 characters. Empty is allowed
-    only where the history ends with a tool's result, which is then what the
-    agent goes on from; a text after such a result is the user's next word.
+    where the history ends with a user's message or a tool's result: the agent
+    then answers that, and a long message has its place there. A text after a
+    tool's result is the user's next word.
     """
     language: _builtins.str
     """The language to answer in: `en`, `zh`, or empty to follow the question."""

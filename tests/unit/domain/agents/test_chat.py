@@ -89,13 +89,17 @@ async def test_the_callers_tools_are_offered_and_what_the_model_asks_for_comes_a
 
 
 @requirement("conversing:tools")
-async def test_without_a_question_the_model_goes_on_from_the_results(database: Database) -> None:
-    model = Model("7 is in port.")
+async def test_without_a_question_the_end_of_the_history_is_answered(database: Database) -> None:
+    model, long = Model("7 is in port."), Message("user", "word " * 5000)
 
-    answer, _ = await answered(AGENT, "", Tools(database, "none"), model=model, history=ROUND)
+    for history in (ROUND, [*ROUND, long]):
+        answer, events = await answered(
+            AGENT, "", Tools(database, "none"), model=model, history=history
+        )
 
-    assert tuple(model.asked[0][1:]) == ROUND
-    assert answer.finish_reason == "stop"
+        assert list(model.asked[-1][1:]) == list(history)
+        assert answer.finish_reason == "stop"
+        assert degraded_of(events) == []
 
 
 @requirement("conversing:system")
