@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
+from services.domain import wording
 from services.domain.agent import TEMPLATE
 from services.domain.ports import ToolResult
 from services.domain.run import Partial, Run
-from services.domain.wording import another_model
 from services.runtime.call import Fallback
 from services.runtime.generation import Generation, Usage
 from services.runtime.switch import Switch
@@ -57,12 +57,12 @@ def told_unused(run: Run, phrasing: Phrasing, problem: str) -> bool:
     Args:
         run: the run.
         phrasing: what the model wrote.
-        problem: what a check has found in it; empty for nothing.
+        problem: what a check has found in it, in the run's language; empty for nothing.
     """
     if phrasing.cut:
-        problem = "it was cut off at its limit"
+        problem = wording.ends_at_limit(run.language)
     if problem:
-        reason = f"the text of {phrasing.model or 'the model'} was not used: {problem}"
+        reason = wording.not_used(phrasing.model, problem, run.language)
         run.degraded(mechanism=TEMPLATE, part="prose", reason=reason)
     return bool(problem)
 
@@ -73,7 +73,7 @@ def tell_if_switched(run: Run, phrasing: Phrasing | None, part: str) -> None:
         run.degraded(
             mechanism=Fallback.BACKUP.value,
             part=part,
-            reason=another_model(phrasing.switch, run.language),
+            reason=wording.another_model(phrasing.switch, run.language),
             error_reason=phrasing.switch.error_reason,
         )
 
@@ -81,8 +81,12 @@ def tell_if_switched(run: Run, phrasing: Phrasing | None, part: str) -> None:
 def _switch(told: JsonValue | None, model: str) -> Switch | None:
     if not isinstance(told, dict):
         return None
-    problem, reason = str(told.get("problem", "")), str(told.get("error_reason", ""))
-    return Switch(model=model, problem=problem, error_reason=reason)
+    return Switch(
+        model=model,
+        error_reason=str(told.get("error_reason", "")),
+        origin_reason=str(told.get("origin_reason", "")),
+        problem=str(told.get("problem", "")),
+    )
 
 
 def tell_if_cut(run: Run, generation: Generation, *, marked: bool = True) -> tuple[str, ...]:

@@ -155,7 +155,8 @@ class Telling:
     def _fail(self, step: int, name: str, elapsed_s: float, reason: str, problem: str) -> None:
         """Say that a step failed which its agent cannot do without."""
         self._log.warning(STEP_FAILED, step=name, reason=reason, problem=problem)
-        self._put(StepFinished(step, name, StepState.FAILED, elapsed_s, problem))
+        detail = wording.failed(name, problem, self.language)
+        self._put(StepFinished(step, name, StepState.FAILED, elapsed_s, detail))
 
     def _put(self, event: Event) -> None:
         self.events.put(event)

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable
 
 from services.runtime.call import Degradation, Fallback
+from services.runtime.language import language_of
 from services.runtime.switch import Switch
 
 _BUSY = ("BULKHEAD_FULL", "LOAD_SHED", "DEPENDENCY_OVERLOADED", "QUOTA_EXCEEDED")
@@ -14,7 +15,21 @@ _WHY = {
     ),
     **dict.fromkeys(_BUSY, ("{tool} has too much to do now", "{tool} 目前过于繁忙")),
 }
-_OTHERWISE = ("{message}", "{tool} 没有给出结果（{message}）")
+_OTHERWISE = ("{message}", "{tool} 没有给出结果{message}")
+FIRST_MODEL_ZH = {
+    **dict.fromkeys(("NO_ANSWER", "SELF_TIMEOUT"), "首选模型没有及时作答"),
+    **dict.fromkeys(("UNREACHABLE", "SELF_UNAVAILABLE"), "无法连接首选模型"),
+    **dict.fromkeys(
+        ("CONNECTION_LOST", "STREAM_LOST", "TRUNCATED", "CANCELLED"), "首选模型的回答中断了"
+    ),
+    **dict.fromkeys(
+        (*_BUSY, "PROVIDER_OVERLOADED", "PROVIDER_RATE_LIMITED"), "首选模型目前过于繁忙"
+    ),
+    "BUDGET_TOO_SMALL": "剩余时间不够首选模型作答",
+    "CIRCUIT_OPEN": "首选模型暂时不可用",
+    "CONTEXT_LENGTH": "对话超出了首选模型的长度",
+}
+"""By the reason of the error's origin."""
 
 
 def _pick(texts: tuple[str, str], language: str) -> str:
@@ -24,18 +39,36 @@ def _pick(texts: tuple[str, str], language: str) -> str:
 def why(tool: str, degradation: Degradation, language: str) -> str:
     """Return why the answer of a tool is not there."""
     text = _pick(_WHY.get(degradation.reason, _OTHERWISE), language)
-    return text.format(tool=tool, message=degradation.message)
+    return text.format(tool=tool, message=_original(degradation.message, language))
+
+
+def failed(tool: str, problem: str, language: str) -> str:
+    """Return that a step failed, and with what."""
+    if language != "zh" or language_of(problem) == "zh":
+        return problem
+    return f"{tool} 失败{_original(problem, language)}"
+
+
+def _original(message: str, language: str) -> str:
+    """Return what a hop or a provider said, in Chinese as the quotation that it is.
+
+    Errors are told in English wherever they come from: their reader may be anybody.
+    """
+    if language != "zh":
+        return message
+    return f"：{message}" if language_of(message) == "zh" else f"（原文：{message}）"
 
 
 def another_model(switch: Switch, language: str) -> str:
     """Return why another model wrote than the one that was asked first."""
     name = switch.model or _pick(("the backup model", "备用模型"), language)
-    texts = (
-        ("{name} answers: {problem}", "由{name}代为回答：{problem}")
-        if switch.problem
-        else ("{name} answers: the first model would be late", "由{name}代为回答：首选模型会太慢")
-    )
-    parts = [_pick(texts, language).format(name=name, problem=switch.problem)]
+    problem = switch.problem or _pick(("the first model would be late", "首选模型会太慢"), language)
+    if switch.problem and language == "zh":
+        known = FIRST_MODEL_ZH.get(switch.origin_reason, "首选模型出错")
+        problem = known + _original(switch.problem, language)
+    parts = [
+        _pick(("{name} answers: ", "由{name}代为回答："), language).format(name=name) + problem
+    ]
     if switch.continued:
         parts.append(_pick(("it goes on from what was there", "它接着已有的内容写"), language))
     if switch.compression:
@@ -86,6 +119,43 @@ def repeated(tool: str, language: str) -> str:
         language,
     )
     return text.format(tool=tool)
+
+
+def not_used(model: str, problem: str, language: str) -> str:
+    """Return that a model's text was not used, and what is wrong with it."""
+    text = _pick(
+        ("the text of {name} was not used: {problem}", "未采用{name}的文字：{problem}"), language
+    )
+    return text.format(name=model or _pick(("the model", "模型"), language), problem=problem)
+
+
+def ends_at_limit(language: str) -> str:
+    """Return that a text was cut off, as what is wrong with it."""
+    return _pick(("it was cut off at its limit", "它在长度上限处被截断"), language)
+
+
+def foreign_number(model: str, number: str, language: str) -> str:
+    """Return that a model states a number that it was not given."""
+    texts = ("{name} says {number}, which the documents do not", "{name}给出的{number}在资料中没有")
+    return _pick(texts, language).format(name=model, number=number)
+
+
+def empty_answer(language: str) -> str:
+    """Return that a model wrote nothing."""
+    return _pick(("the model's answer was empty", "模型的回答是空的"), language)
+
+
+def no_model(problem: str, language: str) -> str:
+    """Return that no model wrote an answer, and why."""
+    return _pick(("{problem}", "模型没有给出回答{problem}"), language).format(
+        problem=_original(problem, language)
+    )
+
+
+def read_in_part(character_count: int, language: str) -> str:
+    """Return that of a question only the beginning was read."""
+    texts = ("only its first {n} characters were read", "只读取了前 {n} 个字符")
+    return _pick(texts, language).format(n=character_count)
 
 
 def age_text(age_s: float, language: str) -> str:

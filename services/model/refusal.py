@@ -45,16 +45,17 @@ class Exchange:
     schema: str = ""
 
     def quote(self, text: str) -> str:
-        """Return the beginning of what a provider said, without secrets, in one line."""
+        """Quote the beginning of what a provider said: in one line, in “”, without secrets."""
         key = self.provider.api_key
         if key:
             text = text.replace(key, "***")
         said = " ".join(text[:MAX_QUOTE_LENGTH].split())
+        more = "…" if len(text) > MAX_QUOTE_LENGTH else ""
         # Some providers send back the request that they refuse; prompts stay out of logs.
         windows = [said[at : at + _WINDOW] for at in range(0, len(said) - _WINDOW + 1, _WINDOW)]
         if any(window in text for text in self._texts() for window in windows):
             return "(its text repeats the prompt and is withheld)"
-        return said or "(it gave no text)"
+        return f"“{said}{more}”" if said else "(it gave no text)"
 
     def _texts(self) -> Iterator[str]:
         for message in self.messages:

@@ -105,6 +105,11 @@ class SixhopError(Exception):
         self.origin = origin
         self.retry_after_s = retry_after_s
 
+    @property
+    def origin_reason(self) -> str:
+        """Return the reason of whoever it began with: its own without an origin."""
+        return self.origin.reason if self.origin is not None else self.reason
+
     def retell(self, message: str, details: Mapping[str, str]) -> None:
         """Tell it in other words, and add details; what it is, and whose, stays."""
         self.args = (message,)

@@ -241,6 +241,7 @@ class FailoverStream:
         switch = Switch(
             model=self._backup.name,
             error_reason="" if failure is None else failure.reason,
+            origin_reason="" if failure is None else failure.origin_reason,
             problem="" if failure is None else failure.message,
             voided=self._given and not continued,
             continued=continued,

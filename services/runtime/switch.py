@@ -11,6 +11,8 @@ class Switch:
     """The model that stands in, as its hop names it; empty while it has not told."""
     error_reason: str = ""
     """The reason of the error that made it necessary; empty when the first was not asked."""
+    origin_reason: str = ""
+    """The reason of whoever that error began with; empty when the first was not asked."""
     problem: str = ""
     """What went wrong, for people; empty when the first was not asked."""
     voided: bool = False

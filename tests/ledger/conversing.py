@@ -49,4 +49,9 @@ CONVERSING: dict[str, Requirement] = {
         "from the results without a new question.",
         "issue 5",
     ),
+    "run:one-language": Requirement(
+        "What a run tells people is in its language, and what a hop or a provider said in another "
+        "one is marked as a quotation.",
+        "issue 4",
+    ),
 }

@@ -6,7 +6,7 @@ from dataclasses import replace
 from services.domain.agent import Agent, Answer
 from services.domain.phrasing import tell_if_cut
 from services.domain.run import Run
-from services.domain.wording import prompt_note
+from services.domain.wording import prompt_note, read_in_part
 from services.runtime.conversation import Message
 from services.runtime.generation_options import NO_OPTIONS
 
@@ -29,7 +29,7 @@ async def chat(run: Run) -> Answer:
     if not options.max_output_tokens:
         options = replace(options, max_output_tokens=MAX_OUTPUT_TOKENS)
     if len(run.question) > MAX_QUESTION_CHARS:
-        reason = f"only its first {MAX_QUESTION_CHARS} characters were read"
+        reason = read_in_part(MAX_QUESTION_CHARS, run.language)
         run.degraded(mechanism="partial", part="question", reason=reason)
     async with run.generate(_messages(run), options=options) as generation:
         async for text in generation:

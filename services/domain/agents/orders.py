@@ -108,7 +108,8 @@ async def _one(
     if phrasing is None:
         run.say_and_mark(template)
         return Answer(sources=sources)
-    if told_unused(run, phrasing, check_order_prose(phrasing.text, book, rows)):
+    problem = check_order_prose(phrasing.text, book, rows, run.language)
+    if told_unused(run, phrasing, problem):
         run.say_and_mark(template)
         return Answer(usage=phrasing.usage, sources=sources)
     run.say_and_mark(f"{phrasing.text}\n\n{template}")

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
+from services.domain import wording
 from services.domain.agent import Agent, Answer
 from services.domain.phrasing import foreign_number, tell_if_cut
 from services.domain.run import Run
-from services.domain.wording import too_late
 from services.runtime.conversation import Message
 from services.runtime.errors import SixhopError
 from services.runtime.generation_options import GenerationOptions
@@ -75,7 +75,7 @@ async def _answered(run: Run, results: list[_Result]) -> Answer:
     """Say the model's answer; a passage of the documents when it has none or invents numbers."""
     needed_s, left_s = MODEL_S + RESERVE_S, run.time_remaining_s()
     if left_s < needed_s:
-        reason = too_late(left_s, needed_s, run.language)
+        reason = wording.too_late(left_s, needed_s, run.language)
         _extract(run, results, reason, started=False)
         return Answer()
     # What the check below may refuse must not be read for good before.
@@ -93,16 +93,17 @@ async def _answered(run: Run, results: list[_Result]) -> Answer:
                     started = True
             result = generation.result
     except SixhopError as error:
-        _extract(run, results, error.message, started=started)
+        reason = wording.no_model(error.message, run.language)
+        _extract(run, results, reason, started=started)
         return Answer()
     said = result.text
     number = foreign_number(said, [run.question, *(result.text for result in results)])
     if number:
-        reason = f"{result.model} says {number}, which the documents do not"
+        reason = wording.foreign_number(result.model, number, run.language)
         _extract(run, results, reason, started=started)
         return Answer(usage=result.usage)
     if _EMPTY_ANSWER.fullmatch(said):
-        _extract(run, results, "the model's answer was empty", started=started)
+        _extract(run, results, wording.empty_answer(run.language), started=started)
         return Answer(usage=result.usage)
     if held:
         run.say(said)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 
+from services.domain.metrics.objections import objection
 from services.domain.metrics.order_lookup import OrderBook, shown
 from services.domain.metrics.schema import ColumnType, JsonValue
 from services.domain.metrics.text import stem
@@ -25,18 +26,31 @@ _MONTHS = (
 _DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})")
 
 
-def check_order_prose(prose: str, book: OrderBook, rows: Sequence[Mapping[str, JsonValue]]) -> str:
-    """Return what is wrong with a model's sentence about one order; empty when nothing is."""
+def check_order_prose(
+    prose: str, book: OrderBook, rows: Sequence[Mapping[str, JsonValue]], language: str
+) -> str:
+    """Return what is wrong with a model's sentence about one order; empty when nothing is.
+
+    Args:
+        prose: the sentence.
+        book: the table of orders.
+        rows: the order, first.
+        language: of what is returned, `en` or `zh`.
+    """
     row, low = rows[0], prose.lower()
     number = shown(row.get(book.order.column.name))
     named = re.compile(rf"(?<![\w.]){re.escape(number.lower())}(?!\w|[.,]\d)")
     if not named.search(low):
-        return f"it does not name order {number}"
+        return objection("order-unnamed", language, name=number)
     rest = named.sub(" ", low)
     if _UNCHECKED.search(rest):
-        return "it says something that cannot be checked"
-    problem = _wrong_number(rest, _dates(book, rows))
-    return problem or _wrong_state(rest, book, row) or _other_column(rest, book, rows)
+        return objection("unchecked", language)
+    if found := _wrong_number(rest, _dates(book, rows)):
+        return objection("order-number", language, said=found)
+    problem = _wrong_state(rest, book, row, language)
+    if not problem and (column := _other_column(rest, book, rows)):
+        return objection("not-asked", language, name=column)
+    return problem
 
 
 def _dates(book: OrderBook, rows: Sequence[Mapping[str, JsonValue]]) -> list[tuple[str, str, str]]:
@@ -50,7 +64,7 @@ def _dates(book: OrderBook, rows: Sequence[Mapping[str, JsonValue]]) -> list[tup
 
 
 def _wrong_number(rest: str, dates: list[tuple[str, str, str]]) -> str:
-    """Take whole dates out; of what is left, only the parts of a date in words may be numbers."""
+    """Return a number that is in no date of the order; whole dates and those in words are fine."""
     for year, month, day in dates:
         for written in (f"{year}-{month}-{day}", f"{int(month)}月{int(day)}日"):
             rest = rest.replace(written, " ")
@@ -60,27 +74,25 @@ def _wrong_number(rest: str, dates: list[tuple[str, str, str]]) -> str:
         rest = re.sub(rf"(?:{words})(?:,?\s+{year}\b)?", " ", rest)
         rest = re.sub(rf"\b{year}年", " ", rest)
     found = re.search(r"\d[\d.,/-]*", rest) or _NUMBER_WORDS.search(rest)
-    return (
-        f"it says {found.group()}, which is neither the order's number nor a date" if found else ""
-    )
+    return found.group() if found else ""
 
 
-def _wrong_state(rest: str, book: OrderBook, row: Mapping[str, JsonValue]) -> str:
+def _wrong_state(rest: str, book: OrderBook, row: Mapping[str, JsonValue], language: str) -> str:
     status = book.status()
     state = ""
     if status is not None and row.get(status.column.name) is not None:
         state = shown(row[status.column.name]).lower()
         others = {value.lower() for value in status.column.values} - {state}
         if state not in rest:
-            return f"it does not say that the order is {state}"
+            return objection("state-unnamed", language, name=state)
         if any(other in rest for other in others if other not in state):
-            return "it names another state than the order's"
+            return objection("other-state", language)
     found = _STATES.search(rest.replace(state, " ") if state else rest)
-    return f"it says {found.group()!r}, which is not the order's state" if found else ""
+    return objection("state", language, said=found.group()) if found else ""
 
 
 def _other_column(rest: str, book: OrderBook, rows: Sequence[Mapping[str, JsonValue]]) -> str:
-    """Find a column or a value that is none of number, date and state."""
+    """Return the column of a name or a value that is none of number, date and state."""
     status = book.status()
     skipped = {book.order.column.name, status.column.name if status else ""}
     allowed = {
@@ -95,8 +107,8 @@ def _other_column(rest: str, book: OrderBook, rows: Sequence[Mapping[str, JsonVa
             continue
         words = {stem(word) for word in re.findall(r"[^\W\d_]+", column.name.lower())} - allowed
         if words and words <= said:
-            return f"it speaks of {column.name}, which is not asked"
+            return column.name
         values = (shown(row.get(column.name)).lower() for row in rows)
         if column.type is ColumnType.TEXT and any(len(v) > 3 and v in rest for v in values):
-            return f"it speaks of {column.name}, which is not asked"
+            return column.name
     return ""

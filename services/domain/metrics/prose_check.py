@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from services.domain.metrics.facts import Facts, Group
+from services.domain.metrics.objections import objection
 from services.domain.metrics.period import Period
 from services.domain.metrics.query import Intent, NumberFilter, Unit
 from services.domain.metrics.text import Text, lower_of
@@ -49,7 +50,7 @@ _TOO_LONG = 1200
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Tells whether a text may be shown, and if not, why."""
+    """Tells whether a text may be shown, and if not, why, in the language of the question."""
 
     accepted: bool
     reason: str = ""
@@ -61,13 +62,13 @@ def check_prose(text: str, facts: Facts) -> Verdict:
     Every number must be a number of the facts, and of the group that its sentence names; the
     headline must be named; most, least, rose and fell must not contradict the facts.
     """
-    stripped = text.strip()
+    stripped, language = text.strip(), facts.query.language
     if not _TOO_SHORT <= len(stripped) <= _TOO_LONG:
-        return Verdict(False, "it is too short or too long to be an answer")
+        return Verdict(False, objection("length", language))
     if _JUNK.search(stripped):
-        return Verdict(False, "it is not plain prose")
-    if facts.query.language == "zh" and not re.search("[\u3400-\u9fff]{4}", stripped):
-        return Verdict(False, "it is not in the language of the question")
+        return Verdict(False, objection("junk", language))
+    if language == "zh" and not re.search("[\u3400-\u9fff]{4}", stripped):
+        return Verdict(False, objection("language", language))
     return _Checker(stripped, facts).verdict()
 
 
@@ -86,11 +87,11 @@ class _Checker:
         """Return the first thing that is wrong, or acceptance."""
         headline = self._facts.headline.name
         if headline and not _names(self._text, headline):
-            return Verdict(False, f"it does not name {headline}")
+            return Verdict(False, self._object("unnamed", name=headline))
         if not any(True for _ in _numbers(self._dated)):
-            return Verdict(False, "it states no number")
+            return Verdict(False, self._object("no-number"))
         if found := _SPELLED.search(lower_of(self._dated)):
-            return Verdict(False, f"it says {found.group()!r}, which cannot be checked")
+            return Verdict(False, self._object("spelled", said=found.group()))
         for sentence in _SENTENCE.split(self._dated):
             problem = self._problem(sentence)
             if problem:
@@ -128,8 +129,9 @@ class _Checker:
                 and re.search("total|all|overall|总|全部", sentence.lower())
             ):
                 continue
-            whose = f" for {owners[0].name}" if owners else ""
-            return f"it says {said.strip()}{whose}, which the data does not"
+            if owners:
+                return self._object("number-of", said=said.strip(), name=owners[0].name)
+            return self._object("number", said=said.strip())
         return ""
 
     def _wrong_order(self, sentence: str, named: list[Group]) -> str:
@@ -139,9 +141,9 @@ class _Checker:
         if not (most or least):
             return ""
         if not facts.groups:
-            return "it ranks where nothing was ranked"
+            return self._object("unranked")
         if most and least:
-            return "it says most and least in one sentence, which cannot be checked"
+            return self._object("both-ends")
         ordered = _by_value(facts)
         high = bool(most)
         falling = facts.query.intent is Intent.GROWTH and not facts.query.descending
@@ -150,11 +152,11 @@ class _Checker:
             high = not high
         allowed = ordered[0] if high else ordered[-1]
         if not high and not facts.complete and facts.query.descending:
-            return "it names a last one, and not all groups are known"
+            return self._object("last-unknown")
         wanted = [allowed.name, *(tie.name for tie in facts.ties)]
         if named and named[0].name not in wanted:
-            return f"it ranks {named[0].name} where {allowed.name} stands"
-        return "" if named else "it ranks without a name"
+            return self._object("rank", said=named[0].name, name=allowed.name)
+        return "" if named else self._object("nameless-rank")
 
     def _wrong_way(self, sentence: str, named: list[Group]) -> str:
         """Find a rise that was a fall, a fall that was a rise, or either without a comparison."""
@@ -164,23 +166,28 @@ class _Checker:
         if self._facts.query.intent is Intent.TREND:
             return self._wrong_trend(bool(up), bool(down))
         if self._facts.query.comparison is None:
-            return "it speaks of a change, and nothing was compared"
+            return self._object("no-comparison")
         if up and down:
-            return "it says up and down in one sentence, which cannot be checked"
+            return self._object("both-ways")
         for group in named or [self._facts.total]:
             change = group.change or 0.0
             if (up and change <= 0) or (down and change >= 0):
-                return f"it has the direction of {group.name or 'the total'} wrong"
+                kind = "way-of" if group.name else "way-of-total"
+                return self._object(kind, name=group.name)
         return ""
 
     def _wrong_trend(self, up: bool, down: bool) -> str:
         groups = self._facts.groups
         if up and down:
-            return "it says up and down in one sentence, which cannot be checked"
+            return self._object("both-ways")
         if len(groups) < 2 or groups[0].value is None or groups[-1].value is None:
-            return "it speaks of a change that the data does not show"
+            return self._object("no-change")
         change = groups[-1].value - groups[0].value
-        return "it has the direction wrong" if (change > 0) != up or change == 0 else ""
+        wrong = (change > 0) != up or change == 0
+        return self._object("way") if wrong else ""
+
+    def _object(self, kind: str, *, said: str = "", name: str = "") -> str:
+        return objection(kind, self._facts.query.language, said=said, name=name)
 
 
 class _Numbers:

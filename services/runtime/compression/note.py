@@ -87,10 +87,12 @@ def write(
     """
     words = [_Item(word, 0) for word in keywords]
 
-    def told(passage_count: int) -> Note:
-        return _note([*_facts(passages, passage_count), *words], round_count, language)
+    wording = _WORDING.get(language, _WORDING["en"])
 
-    facts = _facts(passages, 0)
+    def told(passage_count: int) -> Note:
+        return _note([*_facts(passages, passage_count, wording), *words], round_count, wording)
+
+    facts = _facts(passages, 0, wording)
     by_worth = [
         *facts[:_FIRST_FACTS],
         *words[:_FIRST_KEYWORDS],
@@ -99,7 +101,7 @@ def write(
     ]
 
     def alone(item_count: int) -> Note:
-        return _note(by_worth[:item_count], round_count, language)
+        return _note(by_worth[:item_count], round_count, wording)
 
     return _fullest(told, len(passages), fits) or _fullest(alone, len(by_worth), fits) or Note()
 
@@ -119,7 +121,7 @@ def _fullest(make: Callable[[int], Note], most: int, fits: Callable[[str], bool]
     return best
 
 
-def _facts(passages: Sequence[Passage], told_count: int) -> list[_Item]:
+def _facts(passages: Sequence[Passage], told_count: int, wording: _Wording) -> list[_Item]:
     """Return facts, newest first: so many passages in full, and the values of the others."""
     seen = {value for passage in passages[:told_count] for value in passage.values}
     facts = [_Item(passage.text, len(passage.values)) for passage in passages[:told_count]]
@@ -127,12 +129,11 @@ def _facts(passages: Sequence[Passage], told_count: int) -> list[_Item]:
         new = [value for value in passage.values if value not in seen]
         seen.update(new)
         if new:
-            facts.append(_Item(", ".join(new), len(new)))
+            facts.append(_Item(wording.comma.join(new), len(new)))
     return facts
 
 
-def _note(items: Sequence[_Item], round_count: int, language: str) -> Note:
-    wording = _WORDING.get(language, _WORDING["en"])
+def _note(items: Sequence[_Item], round_count: int, wording: _Wording) -> Note:
     facts = [item for item in items if item.fact_count]
     keywords = tuple(item.text for item in items if not item.fact_count)
     lines = [wording.opening.format(count=round_count)]

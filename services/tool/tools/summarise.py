@@ -68,6 +68,7 @@ async def summarise(arguments: SummariseArguments, context: ToolContext) -> Tool
         data["backup"] = {
             "problem": generation.switch.problem,
             "error_reason": generation.switch.error_reason,
+            "origin_reason": generation.switch.origin_reason,
         }
     return ToolResult(data)
 

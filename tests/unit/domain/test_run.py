@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
+from services.domain import wording
 from services.domain.events import (
     Degraded,
     Event,
@@ -111,7 +112,8 @@ async def test_a_tool_that_fails_is_a_failed_step_and_an_error(clock: ManualCloc
         await run.tool("sqll", {}, title="asks")
 
     assert caught.value is failure
-    assert events_of(run)[1] == StepFinished(1, "sqll", StepState.FAILED, 1.5, failure.message)
+    told = wording.failed("sqll", failure.message, run.language)
+    assert events_of(run)[1] == StepFinished(1, "sqll", StepState.FAILED, 1.5, told)
 
 
 async def test_the_time_that_remains_ends_before_the_callers(clock: ManualClock) -> None:

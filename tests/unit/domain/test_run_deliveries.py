@@ -156,7 +156,8 @@ async def test_the_reason_is_told_in_the_language_of_the_run(database: Database)
     events, _ = await told(pair([failed()]), database, Delivery.LIVE, language="zh")
 
     (degraded,) = [event for event in events if isinstance(event, Degraded)]
-    assert degraded.reason.startswith("由small代为回答")
+    problem = "首选模型没有及时作答（原文：it failed: NO_ANSWER）"
+    assert degraded.reason == f"由small代为回答：{problem}"
 
 
 @requirement("failover:advice")

@@ -116,8 +116,14 @@ def test_a_quote_never_holds_what_tools_were_asked_or_thought() -> None:
 def test_a_quote_is_short_and_in_one_line() -> None:
     quote = EXCHANGE.quote("line\n" * 1000)
 
-    assert len(quote) <= MAX_QUOTE_LENGTH
+    assert len(quote) <= MAX_QUOTE_LENGTH + len("“…”")
     assert "\n" not in quote
+
+
+def test_a_quote_is_marked_as_one() -> None:
+    assert EXCHANGE.quote("too many\nrequests") == "“too many requests”"
+    assert EXCHANGE.quote("").startswith("(")
+    assert EXCHANGE.quote("word " * 100).endswith("…”")
 
 
 @pytest.mark.parametrize(
@@ -147,7 +153,7 @@ def test_an_error_inside_of_a_stream_that_names_no_status_is_the_providers() -> 
 
     assert error.origin is not None
     assert error.origin.reason == "PROVIDER_ERROR"
-    assert "server_error died" in error.message
+    assert "server_error “died”" in error.message
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,19 @@ def test_a_note_speaks_the_language_of_the_run() -> None:
     assert note(100_000, language="fr").text == note(100_000).text
 
 
+@pytest.mark.parametrize(("language", "told"), [("en", "€1, €2"), ("zh", "€1、€2")])
+def test_facts_that_stand_together_are_listed_as_the_language_does(
+    language: str, told: str
+) -> None:
+    passages = [Passage(("€1", "€2"), "€1 and then, after a long while, €2")]
+
+    written = write(
+        passages, [], round_count=2, language=language, fits=lambda text: "while" not in text
+    )
+
+    assert told in written.text
+
+
 @given(st.integers(0, 4000))
 def test_more_room_never_tells_less(room: int) -> None:
     smaller, larger = note(room), note(room + 50)

@@ -35,11 +35,12 @@ async def test_the_models_text_comes_back_with_its_name(
 async def test_a_text_of_the_model_that_stands_in_says_so_and_why(
     make_context: MakeContext, model: ScriptedModel
 ) -> None:
-    model.answer.switch = Switch(model="small", error_reason="CIRCUIT_OPEN", problem="it is sick")
+    told = {"problem": "it is sick", "error_reason": "ABORTED", "origin_reason": "CIRCUIT_OPEN"}
+    model.answer.switch = Switch(model="small", **told)  # type: ignore[arg-type]
 
     result = await TOOL.run(ENGLISH, make_context())
 
-    assert result.data["backup"] == {"problem": "it is sick", "error_reason": "CIRCUIT_OPEN"}
+    assert result.data["backup"] == told
 
 
 async def test_a_text_that_was_cut_says_so(make_context: MakeContext, model: ScriptedModel) -> None:
