@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from services.runtime.compression.tokens import ESTIMATE, estimate_offered_tokens
+from services.runtime.compression.tokens import ESTIMATE, TokenEstimate, estimate_offered_tokens
 from services.runtime.conversation import Message, ToolOffer
 from services.runtime.errors import DependencyFailedError, SixhopError
 from services.runtime.generation import ModelCard
@@ -13,6 +13,7 @@ from services.runtime.policies.fallback import BackupConfig
 from tests.requirements import requirement
 from tests.unit.runtime.two_models import CARD, failed, pair
 
+HALF = "word " * 20
 LOOK_UP = ToolOffer("look_up", "Finds parcels.", "{}")
 JSON = ResponseFormat(kind="json_object")
 ROWS = ResponseFormat(kind="json_schema", name="rows", schema="{}")
@@ -101,22 +102,24 @@ async def test_free_text_is_gone_on_from_with_the_tools_beside_it() -> None:
 
 @requirement("conversing:length")
 async def test_both_halves_together_are_no_longer_than_the_caller_wants() -> None:
-    both = pair(["word " * 20, failed("CONNECTION_LOST")])
+    both = pair([HALF, failed("CONNECTION_LOST")])
     both.backup.card = replace(CARD, prefill=True)
+    written = TokenEstimate()
+    written.add(HALF)
 
     await both.write(options=GenerationOptions(max_output_tokens=100), live=True)
 
     (options,) = both.second.options
-    assert options.max_output_tokens == 75
+    assert options.max_output_tokens == 100 - written.count < 100
 
 
 @requirement("conversing:length")
 async def test_a_text_that_is_as_long_as_it_may_be_is_not_gone_on_from() -> None:
-    both = pair(["word " * 20, failed("CONNECTION_LOST")])
+    both = pair([HALF, failed("CONNECTION_LOST")])
     both.backup.card = replace(CARD, prefill=True)
 
     with pytest.raises(DependencyFailedError) as caught:
-        await both.write(options=GenerationOptions(max_output_tokens=25), live=True)
+        await both.write(options=GenerationOptions(max_output_tokens=9), live=True)
 
     assert caught.value.cause == "cut"
 
@@ -126,13 +129,17 @@ async def test_tools_take_their_room_in_the_window() -> None:
     both.backup.card = ModelCard(
         name="small", window_tokens=4096, max_output_tokens=512, tools=True
     )
-    talk = [Message("user" if n % 2 == 0 else "assistant", "word " * 200) for n in range(11)]
-    tools = [replace(LOOK_UP, description="finds " * 500)]
+    talk: list[Message] = []
+    while ESTIMATE.count(talk).count < 3000:
+        talk += [Message("user", "word " * 100), Message("assistant", "word " * 100)]
+    tools = [replace(LOOK_UP, description="finds " * 1000)]
 
-    found = await both.backup.fit(
-        talk, BackupConfig(), left_s=20.0, options=GenerationOptions(tools=tools)
-    )
+    alone, beside = [
+        await both.backup.fit(talk, BackupConfig(), left_s=20.0, options=options)
+        for options in (GenerationOptions(), GenerationOptions(tools=tools))
+    ]
 
-    assert found.compression
-    read = ESTIMATE.count(found.messages).count + estimate_offered_tokens(tools)
+    assert not alone.compression
+    assert beside.compression
+    read = ESTIMATE.count(beside.messages).count + estimate_offered_tokens(tools)
     assert read <= 4096 - 512
