@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import os
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 
 import hypothesis
@@ -13,6 +13,7 @@ import pytest
 import pytest_asyncio
 
 from services.runtime.clock import ManualClock
+from tests.machine import TakesTurns
 from tests.processes import SHARED
 
 # As a hop does it, and before anything loads the library: two threads burn ten times the CPU.
@@ -33,6 +34,7 @@ HEARD = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 MARKERS = {"integration": "integration", "e2e": "e2e", "drills": "drill"}
 """The marker that the tests of a folder get by themselves."""
 
+FAILED = pytest.StashKey[bool]()
 SETTLE_S = 0.25
 """How long a task may take to end after its test; the project promises as much to its callers."""
 
@@ -51,12 +53,48 @@ def hear_signals() -> None:
 hear_signals()
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Let workers take turns: those of one checkout, whose files they lock."""
+    if hasattr(config, "workerinput"):
+        config.pluginmanager.register(TakesTurns(Path(__file__), TESTS / "machine.py"))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark each test with what its folder says it is."""
     for item in items:
         folder = item.path.relative_to(TESTS).parts[0]
         if folder in MARKERS:
             item.add_marker(MARKERS[folder])
+    # What takes long comes first, so that no worker is left with it at the end.
+    items.sort(key=lambda item: item.path.relative_to(TESTS).parts[0] != "e2e")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Note that a test has failed."""
+    report = yield
+    item.stash[FAILED] = report.failed
+    return report
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+    """End all that a test which has failed shares with others, whatever state it left it in.
+
+    Its second try, and the next test, start it anew.
+    """
+    problem: BaseException | None = None
+    if item.stash.get(FAILED, False):
+        try:
+            # As after the last test of all; pytest has no public way to say so.
+            item.session._setupstate.teardown_exact(None)
+        except BaseException as error:
+            problem = error
+    yield
+    if problem is not None:
+        raise problem
 
 
 @pytest.fixture

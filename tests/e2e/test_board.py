@@ -23,8 +23,6 @@ from tests.e2e.suite import HERE, WAIT_S, Suite, eventually, running_suite
 from tests.redis_server import RedisServer, running_redis
 from tests.requirements import requirement
 
-pytestmark = pytest.mark.timeout(90)
-
 FIRST, OTHER = "first", "other"
 OTHER_DOMAIN = "domain-other"
 INTERVAL_S = 0.05

@@ -16,7 +16,7 @@ from tests.e2e.suite import WAIT_S, Suite, eventually, running_suite, wait_until
 from tests.listeners import full_listener
 from tests.requirements import requirement
 
-pytestmark = requirement("cancel:every-phase")
+pytestmark = [requirement("cancel:every-phase"), pytest.mark.alone]
 
 UNARY = pytest.mark.parametrize("unary", [False, True], ids=["run", "ask"])
 

@@ -13,6 +13,8 @@ from tests.e2e.client import IDLE_WITHIN_S, Client
 from tests.processes import Child
 from tests.requirements import requirement
 
+pytestmark = pytest.mark.alone
+
 PHASES = {
     "no-answer-yet": ("silent", 0),
     "no-headers-yet": ("slow-headers", 0),

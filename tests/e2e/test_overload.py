@@ -16,6 +16,8 @@ from tests.e2e.doors import PLACES, DomainDoor, Sender, Sent, ToolDoor, at_once,
 from tests.e2e.suite import running_suite
 from tests.requirements import requirement
 
+pytestmark = pytest.mark.alone
+
 ENGINE = {"SIXHOP_ENGINE__ENABLED": "true"}
 EXHAUSTED = grpc.StatusCode.RESOURCE_EXHAUSTED
 HIGHEST = Criticality.CRITICAL_PLUS

@@ -21,8 +21,6 @@ from tests.e2e.simulators import Rescued, rescued
 from tests.e2e.suite import WAIT_S, wait_until
 from tests.requirements import requirement
 
-pytestmark = pytest.mark.timeout(150)
-
 DEADLINE_S = 8.0
 """A silent provider is given up after about three seconds of it."""
 MAX_CONCURRENCY = 16
