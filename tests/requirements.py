@@ -15,6 +15,7 @@ from tests.ledger.engine import ENGINE
 from tests.ledger.entry import Requirement
 from tests.ledger.failover import FAILOVER
 from tests.ledger.health import HEALTH
+from tests.ledger.http import HTTP
 from tests.ledger.http_wire import HTTP_WIRE
 from tests.ledger.model import MODEL
 from tests.ledger.model_time import MODEL_TIME
@@ -30,6 +31,7 @@ __all__ = ["REQUIREMENTS", "Requirement", "requirement"]
 REQUIREMENTS: dict[str, Requirement] = {
     **EDGE,
     **HEALTH,
+    **HTTP,
     **HTTP_WIRE,
     **MODEL,
     **MODEL_TIME,

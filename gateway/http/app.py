@@ -1,36 +1,54 @@
 """Lists what the HTTP door serves."""
 
+from collections.abc import Sequence
+
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
-from gateway.http.chat import chat_completions
+from gateway.http.chat import CHAT
 from gateway.http.failing import failure_of
-from gateway.http.front import Front, failed
-from gateway.http.health import health, livez, readyz
+from gateway.http.front import Front, failed, front_of, inbound_of
+from gateway.http.health import HEALTH, LIVEZ, READYZ
 from gateway.http.leaving import ClientLeftError
-from gateway.http.metrics import metrics
-from gateway.http.models import list_models
-from gateway.http.runs import RUN_ROUTES
+from gateway.http.metrics import METRICS
+from gateway.http.models import GET_MODEL, LIST_MODELS
+from gateway.http.openapi import serve_document
+from gateway.http.operation import Operation
+from gateway.http.reception import Reception
+from gateway.http.runs import RUN_OPERATIONS
 from services.runtime.errors import InvalidArgumentError, NotFoundError, SelfBugError, SixhopError
+from services.runtime.identity import REQUEST_ID_KEY
+from services.runtime.telemetry import tell_refused
 
-ROUTES = [
-    Route("/v1/chat/completions", chat_completions, methods=["POST"]),
-    Route("/v1/models", list_models),
-    Route("/v1/health", health),
-    Route("/metrics", metrics),
-    *RUN_ROUTES,
-    Route("/livez", livez),
-    Route("/readyz", readyz),
-]
+OPERATIONS: Sequence[Operation] = (
+    CHAT,
+    LIST_MODELS,
+    GET_MODEL,
+    *RUN_OPERATIONS,
+    HEALTH,
+    METRICS,
+    LIVEZ,
+    READYZ,
+)
+"""Every endpoint for programs; to add one is to write its `Operation` beside the function that
+serves it, and to name it here: that opens it and puts it into `/openapi.json`.
+
+Its answers are TypedDicts, so that mypy holds the code to what the document says, and its body is
+a pydantic model. Errors are raised: before `Front.arrive` they are logged and told from here, after
+it the policies log them. Pages for people are no endpoints: they are `PAGES`."""
+PAGES: Sequence[Route] = ()
+"""What browsers show; in no document."""
 
 
-def make_app(front: Front) -> Starlette:
+def make_app(front: Front) -> ASGIApp:
     """Return the application behind the door."""
+    served = (*OPERATIONS, serve_document(OPERATIONS))
     app = Starlette(
-        routes=ROUTES,
+        routes=[*(_route(each) for each in served), *PAGES],
         exception_handlers={
             SixhopError: _failed,
             ClientLeftError: _left,
@@ -39,13 +57,20 @@ def make_app(front: Front) -> Starlette:
         },
     )
     app.state.front = front
-    return app
+    return Reception(app)
+
+
+def _route(operation: Operation) -> Route:
+    return Route(operation.path, operation.serve, methods=[operation.method], name=operation.name)
 
 
 async def _failed(request: Request, error: Exception) -> Response:
     if not isinstance(error, SixhopError):
         raise error
-    return failed(failure_of(error))
+    inbound = inbound_of(request)
+    if inbound is not None:
+        return failed(front_of(request).failure(inbound, error))
+    return _refuse(request, error)
 
 
 async def _left(request: Request, error: Exception) -> Response:
@@ -57,13 +82,24 @@ async def _refused(request: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException):
         raise error
     if error.status_code == 404:
-        path = request.url.path[:200]
-        return failed(failure_of(NotFoundError("page", path)))
-    failure = failure_of(InvalidArgumentError("", f"{error.detail}; see /openapi.json"))
-    return Response(
-        failure.content(), error.status_code, error.headers, media_type="application/json"
-    )
+        return _refuse(request, NotFoundError("page", request.url.path[:200]))
+    response = _refuse(request, InvalidArgumentError("", f"{error.detail}; see /openapi.json"))
+    response.status_code = error.status_code
+    response.headers.update(error.headers or {})
+    return response
 
 
 async def _defect(request: Request, error: Exception) -> Response:
-    return failed(failure_of(SelfBugError(type(error).__name__)))
+    # It is written into the log by whoever stands around all of this.
+    return failed(failure_of(SelfBugError(type(error).__name__), request_id=_id(request)))
+
+
+def _refuse(request: Request, error: SixhopError) -> Response:
+    """Tell and log an error of a request that became no call."""
+    method = f"{request.method} {request.url.path[:200]}"
+    tell_refused(error, method=method, request_id=_id(request))
+    return failed(failure_of(error, request_id=_id(request)))
+
+
+def _id(request: Request) -> str:
+    return request.headers[REQUEST_ID_KEY]

@@ -1,61 +1,110 @@
 """Reads the body of a request, within its limits."""
 
 import asyncio
-from typing import TypeVar
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails, from_json
 from starlette.requests import ClientDisconnect, Request
 
 from gateway.config import GatewaySettings
-from gateway.http.failing import TOO_LARGE, TOO_SLOW
+from gateway.http.failing import NOT_TAKEN, TOO_LARGE, TOO_SLOW
 from gateway.http.leaving import ClientLeftError
 from services.runtime.errors import InvalidArgumentError
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
+
+_JSON = "application/json"
+_UNKNOWN, _MISSING = "extra_forbidden", "missing"
 
 
 async def read_json(request: Request, kind: type[ModelT], settings: GatewaySettings) -> ModelT:
     """Return the body as what it is meant to be.
 
     Raises:
-        InvalidArgumentError: it is too large, too slow, no JSON, or a field of it is wrong.
+        InvalidArgumentError: it is too large, too slow, no JSON, or a field of it is wrong; names
+            the field as in `messages[0].content`.
         ClientLeftError: the client went away while it was sending.
     """
+    _require_json(request)
     try:
         async with asyncio.timeout(settings.http_body_timeout_s):
             content = await _read(request, settings.max_body_bytes)
     except TimeoutError:
-        slow = InvalidArgumentError(
-            "body", f"did not come within {settings.http_body_timeout_s:g} s; send it faster"
-        )
-        slow.cause = TOO_SLOW
-        raise slow from None
+        raise refused_as(
+            TOO_SLOW, f"did not come within {settings.http_body_timeout_s:g} s; send it faster"
+        ) from None
     try:
         return kind.model_validate_json(content)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
-        field = ".".join(str(part) for part in first["loc"])
-        raise InvalidArgumentError(field, first["msg"]) from None
+        raise wrong_field(error, content) from None
+
+
+def refused_as(cause: str, problem: str) -> InvalidArgumentError:
+    """Return the refusal of a body that HTTP has a status of its own for."""
+    error = InvalidArgumentError("body", problem)
+    error.cause = cause
+    return error
+
+
+def _require_json(request: Request) -> None:
+    # Pages of others may send anything else to a door on this machine without being asked.
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != _JSON:
+        raise refused_as(NOT_TAKEN, f"is {media_type or 'of no type'}; send Content-Type: {_JSON}")
+    if request.headers.get("content-encoding", "identity") != "identity":
+        raise refused_as(NOT_TAKEN, "is compressed; send it as it is")
 
 
 async def _read(request: Request, max_bytes: int) -> bytes:
-    if request.headers.get("content-encoding", "identity") != "identity":
-        raise InvalidArgumentError(
-            "content-encoding", "compressed bodies are not taken; send it as it is"
-        )
     content = bytearray()
     try:
         async for chunk in request.stream():
             content += chunk
             if len(content) > max_bytes:
-                raise too_large(max_bytes)
+                raise refused_as(TOO_LARGE, f"is larger than {max_bytes:,} bytes; send less")
     except ClientDisconnect:
         raise ClientLeftError from None
     return bytes(content)
 
 
-def too_large(max_bytes: int) -> InvalidArgumentError:
-    """Return the refusal of a body that is too large."""
-    error = InvalidArgumentError("body", f"is larger than {max_bytes:,} bytes; send less")
-    error.cause = TOO_LARGE
-    return error
+def wrong_field(error: ValidationError, content: bytes) -> InvalidArgumentError:
+    """Return the refusal of a body that is not what it is meant to be; names the first field."""
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    if found[0]["type"] == "json_invalid":
+        return InvalidArgumentError("body", f"is no JSON: {found[0]['msg']}")
+    document = from_json(content)
+    # Where a value may be one of several kinds, each of them complains: the one that came furthest
+    # is meant.
+    places = [_place(each, document) for each in found]
+    deepest = max(places, key=len)
+    problems = dict.fromkeys(
+        _problem(each) for each, place in zip(found, places, strict=True) if place == deepest
+    )
+    return InvalidArgumentError(_written(deepest), "; or ".join(problems))
+
+
+def _problem(found: ErrorDetails) -> str:
+    if found["type"] == _UNKNOWN:
+        return "is not known here; leave it out"
+    return found["msg"]
+
+
+def _place(found: ErrorDetails, document: Any) -> list[int | str]:
+    """Return where a field is in the document; kinds of a field are parts of a location as well."""
+    place: list[int | str] = []
+    for part in found["loc"]:
+        try:
+            document = document[part]
+        except (KeyError, TypeError, IndexError):
+            continue
+        place.append(part)
+    return [*place, found["loc"][-1]] if found["type"] == _MISSING else place
+
+
+def _written(place: Sequence[int | str]) -> str:
+    text = ""
+    for part in place:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text

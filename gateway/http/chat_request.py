@@ -1,114 +1,141 @@
 """Reads requests for chat completions as OpenAI's clients write them."""
 
-import base64
-import binascii
-from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field
 
+from gateway.http.chat_fields import (
+    AUTO,
+    DELIVERIES,
+    MAX_ITEMS,
+    MAX_SEED,
+    MAX_TOKENS,
+    Delivery,
+    Extension,
+    Naming,
+    NotTaken,
+    Off,
+    ReadWhole,
+)
+from gateway.http.chat_messages import (
+    ChatMessage,
+    NamedChoice,
+    PlainFormat,
+    SchemaFormat,
+    StreamOptions,
+    ToolOffered,
+    UserMessage,
+)
 from services.runtime.errors import InvalidArgumentError
 from sixhop.gateway.v1 import gateway_pb2
-from sixhop.type.v1 import artifact_pb2, chat_pb2, run_pb2
+from sixhop.type.v1 import generation_pb2, run_pb2
 
-AUTO = "auto"
-"""The model that lets routing choose among the agents."""
-Delivery = Literal["buffered", "live"]
-_DELIVERIES = {
-    "buffered": run_pb2.DELIVERY_BUFFERED,
-    "live": run_pb2.DELIVERY_LIVE,
+_NAMES = {
+    "agent": "model",
+    "question": "messages",
+    "history": "messages",
+    "max_output_tokens": "max_completion_tokens",
+    "history[]": "@",
+    "history[].reasoning": "@.reasoning_content",
+    "history[].tool_calls[].name": "@.tool_calls[].function.name",
+    "history[].tool_calls[].arguments": "@.tool_calls[].function.arguments",
+    "messages": "messages",
+    "messages[]": "messages",
+    "tools": "tools",
+    "tools[]": "tools[]",
+    "tools[].name": "tools[].function.name",
+    "tools[].arguments_schema": "tools[].function.parameters",
+    "tools[].strict": "tools[].function.strict",
+    "single_tool_call": "parallel_tool_calls",
+    "response_format.kind": "response_format.type",
+    "response_format.name": "response_format.json_schema.name",
+    "response_format.schema": "response_format.json_schema.schema",
+    "response_format.strict": "response_format.json_schema.strict",
+    "language": "sixhop.language",
+    "session_id": "sixhop.session_id",
+    "sources": "sixhop.sources",
 }
-_ROLES = {
-    "user": chat_pb2.CHAT_ROLE_USER,
-    "assistant": chat_pb2.CHAT_ROLE_ASSISTANT,
-    "tool": chat_pb2.CHAT_ROLE_TOOL,
-}
+"""The fields of a question, and what they are in a request for a chat completion; those that are
+not here have the same name in both."""
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True)
+class ChatRequest(ReadWhole):
+    """Asks for a chat completion.
 
-
-class ContentPart(_Part):
-    """Is a part of a message; only text is taken."""
-
-    type: str
-    text: str = ""
-
-
-class ChatMessage(_Part):
-    """Is one message of the conversation."""
-
-    role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: str | list[ContentPart] | None = None
-
-    def text(self, where: str) -> str:
-        """Return the text of the message.
-
-        Raises:
-            InvalidArgumentError: a part of it is no text.
-        """
-        if self.content is None or isinstance(self.content, str):
-            return self.content or ""
-        for part in self.content:
-            if part.type != "text":
-                raise InvalidArgumentError(
-                    f"{where}.content", f"has a part of type {part.type!r}; only text is taken"
-                )
-        return "".join(part.text for part in self.content)
-
-
-class StreamOptions(_Part):
-    """Says what a stream has at its end."""
-
-    include_usage: bool = False
-
-
-class SourceFile(_Part):
-    """Is a file that a question is about."""
-
-    name: str
-    content_base64: str
-
-    def source(self, where: str) -> artifact_pb2.DataSource:
-        """Return it for the run.
-
-        Raises:
-            InvalidArgumentError: the content is not base64.
-        """
-        try:
-            content = base64.b64decode(self.content_base64, validate=True)
-        except binascii.Error:
-            raise InvalidArgumentError(f"{where}.content_base64", "is not base64") from None
-        return artifact_pb2.DataSource(name=self.name, content=content)
-
-
-class Extension(_Part):
-    """Is what this suite takes beyond OpenAI's fields, as `sixhop` in the body."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    delivery: Delivery | None = None
-    language: str = ""
-    session_id: str = ""
-    sources: list[SourceFile] = Field(default_factory=list)
-
-
-class ChatRequest(_Part):
-    """Asks for a chat completion."""
+    A field that would change the answer and that no agent can honour is refused; one that would
+    not is taken and left unread.
+    """
 
     model: str = AUTO
-    messages: list[ChatMessage] = Field(min_length=1)
-    stream: bool = False
+    """The agent that shall answer; `auto` lets sixhop choose."""
+    messages: Annotated[
+        list[ChatMessage], Field(fail_fast=True, min_length=1, max_length=MAX_ITEMS)
+    ]
+    """The conversation, oldest first. Rules come first, and last the user's word or a tool's
+    result."""
+    stream: bool | None = None
+    """Whether the answer comes in chunks, as server-sent events."""
     stream_options: StreamOptions | None = None
-    n: int = 1
+    tools: Annotated[list[ToolOffered], Field(fail_fast=True, max_length=MAX_ITEMS)] | None = None
+    """The caller's own tools: the answer asks for them, and the caller runs them."""
+    tool_choice: Literal["none", "auto", "required"] | NamedChoice | None = None
+    parallel_tool_calls: bool | None = None
+    """False asks for one tool at most."""
+    max_completion_tokens: int | None = Field(default=None, ge=1, le=MAX_TOKENS)
+    """The most tokens to write; fewer are granted where the time left allows no more."""
+    max_tokens: int | None = Field(default=None, ge=1, le=MAX_TOKENS)
+    """The older name of `max_completion_tokens`."""
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    top_p: float | None = Field(default=None, ge=0, le=1)
+    stop: str | Annotated[list[str], Field(max_length=4)] | None = None
+    seed: int | None = Field(default=None, ge=-MAX_SEED - 1, le=MAX_SEED)
+    response_format: Annotated[PlainFormat | SchemaFormat, Field(discriminator="type")] | None = (
+        None
+    )
     sixhop: Extension = Extension()
 
-    @field_validator("n")
-    @classmethod
-    def _one(cls, count: int) -> int:
-        if count != 1:
-            raise ValueError("must be 1: one question has one answer")
-        return count
+    n: int | None = Field(default=None, ge=1, le=1)
+    """One question has one answer."""
+    logprobs: Off | None = None
+    top_logprobs: int | None = Field(default=None, ge=0, le=0)
+    presence_penalty: float | None = Field(default=None, ge=0, le=0)
+    frequency_penalty: float | None = Field(default=None, ge=0, le=0)
+    logit_bias: Annotated[dict[str, float], Field(max_length=0)] | None = None
+    modalities: list[Literal["text"]] | None = Field(default=None, max_length=1)
+    audio: NotTaken = None
+    function_call: NotTaken = None
+    functions: NotTaken = None
+    moderation: NotTaken = None
+    prediction: NotTaken = None
+    web_search_options: NotTaken = None
+
+    metadata: dict[str, Any] | None = None
+    """Left unread, as is all that follows."""
+    prompt_cache_key: str | None = None
+    prompt_cache_options: dict[str, Any] | None = None
+    prompt_cache_retention: str | None = None
+    reasoning_effort: str | None = None
+    safety_identifier: str | None = None
+    service_tier: str | None = None
+    store: bool | None = None
+    user: str | None = None
+    verbosity: str | None = None
+
+    @property
+    def naming(self) -> Naming:
+        """Return what the fields of the question are called in this request."""
+        places = [f"messages[{number}]" for number in range(len(self.messages))]
+        return Naming(_NAMES, places, f"{places[-1]}.content")
+
+    @property
+    def agent(self) -> str:
+        """Return the agent that is asked for; empty lets routing choose."""
+        return "" if self.model == AUTO else self.model
+
+    @property
+    def include_usage(self) -> bool:
+        """Return whether a stream tells at its end what was read and written."""
+        return self.stream_options is not None and self.stream_options.include_usage is True
 
     def run_request(self, usual: Delivery) -> gateway_pb2.RunRequest:
         """Return the run that is asked for.
@@ -122,37 +149,61 @@ class ChatRequest(_Part):
         return gateway_pb2.RunRequest(
             question=self._question(),
             agent=self.agent,
-            delivery=_DELIVERIES[self.sixhop.delivery or usual],
+            delivery=DELIVERIES[self.sixhop.delivery or usual],
         )
 
     def ask_request(self) -> gateway_pb2.AskRequest:
         """Return the same for an answer that is given whole; raises as `run_request` does."""
         return gateway_pb2.AskRequest(question=self._question(), agent=self.agent)
 
-    @property
-    def agent(self) -> str:
-        """Return the agent that is asked for; empty lets routing choose."""
-        return "" if self.model == AUTO else self.model
-
     def _question(self) -> run_pb2.Question:
+        said = [each.message(f"messages[{at}]") for at, each in enumerate(self.messages)]
         last = self.messages[-1]
-        if last.role != "user":
-            raise InvalidArgumentError("messages", "the last one must be the user's")
-        spoken = [each for each in self.messages[:-1] if each.role in _ROLES]
+        if isinstance(last, UserMessage):
+            text = said.pop().content
+        elif last.role == "tool":
+            text = ""
+        else:
+            raise InvalidArgumentError(
+                f"messages[{len(said) - 1}].role", "must be user, or tool, in the last message"
+            )
         return run_pb2.Question(
-            text=last.text("messages[-1]"),
+            text=text,
+            history=said,
+            tools=[each.offer(f"tools[{at}]") for at, each in enumerate(self.tools or ())],
+            tool_choice=self._tool_choice(),
+            generation=self._generation(),
             language=self.sixhop.language,
             session_id=self.sixhop.session_id,
-            history=_history(spoken),
             sources=[
-                file.source(f"sixhop.sources[{number}]")
-                for number, file in enumerate(self.sixhop.sources)
+                file.source(f"sixhop.sources[{at}]") for at, file in enumerate(self.sixhop.sources)
             ],
         )
 
+    def _tool_choice(self) -> str:
+        if isinstance(self.tool_choice, NamedChoice):
+            return self.tool_choice.function.name
+        return self.tool_choice or ""
 
-def _history(messages: Sequence[ChatMessage]) -> list[chat_pb2.ChatMessage]:
-    return [
-        chat_pb2.ChatMessage(role=_ROLES[each.role], content=each.text(f"messages[{number}]"))
-        for number, each in enumerate(messages)
-    ]
+    def _generation(self) -> generation_pb2.GenerationOptions:
+        """Return how the text is to be written.
+
+        Never unset: who sends it reads the finish reason, so that nothing is added to a text that
+        ends at its limit.
+        """
+        newer, older = self.max_completion_tokens, self.max_tokens
+        if newer and older and newer != older:
+            raise InvalidArgumentError(
+                "max_tokens", "contradicts max_completion_tokens; send one of them"
+            )
+        form = self.response_format
+        return generation_pb2.GenerationOptions(
+            max_output_tokens=newer or older or 0,
+            temperature=self.temperature,
+            top_p=self.top_p,
+            stop=[self.stop] if isinstance(self.stop, str) else self.stop or (),
+            seed=self.seed,
+            response_format=None if form is None else form.format(),
+            # Without tools it means nothing, and would keep the question from other agents.
+            single_tool_call=self.parallel_tool_calls is False and bool(self.tools),
+        )

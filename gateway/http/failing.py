@@ -3,9 +3,9 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import orjson
+from typing_extensions import TypedDict
 
 from services.runtime.errors import (
     BudgetTooSmallError,
@@ -22,6 +22,7 @@ from services.runtime.errors import (
     NotServedHereError,
     PermissionDeniedError,
     QuotaExceededError,
+    RejectedError,
     RunCancelledError,
     SelfBugError,
     SelfTimeoutError,
@@ -34,6 +35,8 @@ from services.runtime.topology import GATEWAY
 
 TOO_LARGE = "too_large"
 TOO_SLOW = "too_slow"
+NOT_TAKEN = "media_type"
+_OWN_STATUSES = {TOO_LARGE: 413, TOO_SLOW: 408, NOT_TAKEN: 415}
 """The causes of refusals that HTTP has a status of its own for."""
 _STATUSES: Mapping[type[SixhopError], int] = {
     InvalidArgumentError: 400,
@@ -67,6 +70,8 @@ _OWN_EXCESS = frozenset({"fair_share", "tenant_full", "tenant"})
 """Causes of refusals under load that blame the caller's own tenant."""
 _BLAMES_REQUEST = frozenset({"CONTENT_FILTERED", "CONTEXT_LENGTH"})
 """Reasons of a provider that refuses this request and would take others."""
+_MODEL = "agent"
+"""What OpenAI's clients call a model."""
 _CODES = {
     "CONTEXT_LENGTH": "context_length_exceeded",
     "CONTENT_FILTERED": "content_filter",
@@ -76,13 +81,46 @@ _CODES = {
 """The words that OpenAI's clients know for it."""
 
 
+class ErrorDetails(TypedDict):
+    """Tells what went wrong, in OpenAI's words and more."""
+
+    message: str
+    """What happened and what to do, for people."""
+    type: str
+    """OpenAI's kind of error, such as `invalid_request_error`."""
+    code: str
+    """The reason in OpenAI's word where it has one, else in lower case."""
+    param: str | None
+    """The field of the request that is wrong, such as `messages[0].content`."""
+    reason: str
+    """The reason as gRPC clients have it in `ErrorInfo`, such as `DEPENDENCY_FAILED`."""
+    hop: str
+    """Where it began."""
+    cause: str
+    """Which limit fired or what broke, one word."""
+    remaining_ms: int
+    """What the caller had left when it was answered, milliseconds."""
+    details: dict[str, str]
+    """What else is known."""
+    run_id: str
+    """The run, once there was one."""
+    request_id: str
+    """The request."""
+
+
+class ErrorBody(TypedDict):
+    """Is the body of every error, and the data of the last event of a stream that failed."""
+
+    error: ErrorDetails
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
     """Is an error as an HTTP client sees it."""
 
     status: int
     headers: Mapping[str, str]
-    body: Mapping[str, Any]
+    body: ErrorBody
 
     def content(self) -> bytes:
         """Return the body as it is sent."""
@@ -108,14 +146,13 @@ def failure_of(
     """
     message, facts = status_info(error, hop=GATEWAY, remaining_s=remaining_s, wait_s=wait_s)
     status = status_of(error)
-    reason = error.reason
-    origin = error.origin.reason if error.origin is not None else ""
-    told = {
+    unknown_model = facts.get("what") == _MODEL
+    told: ErrorDetails = {
         "message": message,
         "type": _TYPES.get(status, "invalid_request_error" if status < 500 else "server_error"),
-        "code": _CODES.get(origin) or _CODES.get(reason) or reason.lower(),
-        "param": facts.get("field"),
-        "reason": reason,
+        "code": "model_not_found" if unknown_model else _code(error),
+        "param": "model" if unknown_model else facts.get("field"),
+        "reason": error.reason,
         "hop": facts.get("originHop", GATEWAY),
         "cause": facts["cause"],
         "remaining_ms": int(facts["remainingMs"]),
@@ -129,8 +166,8 @@ def failure_of(
 def status_of(error: SixhopError) -> int:
     """Return the HTTP status of an error."""
     status = next((_STATUSES[kind] for kind in type(error).__mro__ if kind in _STATUSES), 500)
-    if status == 400:
-        return {TOO_LARGE: 413, TOO_SLOW: 408}.get(error.cause, status)
+    if status == 400 and error.cause in _OWN_STATUSES:
+        return _OWN_STATUSES[error.cause]
     if status == 503 and error.cause in _OWN_EXCESS:
         return 429
     if status == 502 and error.origin is not None:
@@ -143,6 +180,11 @@ def status_of(error: SixhopError) -> int:
     return status
 
 
+def _code(error: SixhopError) -> str:
+    origin = error.origin.reason if error.origin is not None else ""
+    return _CODES.get(origin) or _CODES.get(error.reason) or error.reason.lower()
+
+
 def _headers(error: SixhopError, status: int) -> dict[str, str]:
     headers = {}
     if error.retry_after_s is not None and error.retry_after_s >= 0:
@@ -150,6 +192,8 @@ def _headers(error: SixhopError, status: int) -> dict[str, str]:
     if status == 401:
         headers["www-authenticate"] = "Bearer"
     # OpenAI's SDKs repeat every 409, 429 and 5xx twice by themselves: what this suite has tried in
-    # vain inside the caller's deadline is not made better by three times the load.
-    headers["x-should-retry"] = "true" if "retry-after" in headers else "false"
+    # vain inside the caller's deadline is not made better by three times the load, and what it has
+    # done must not be done again. So only where nothing was done, and when it says from when on.
+    again = "retry-after" in headers and isinstance(error, RejectedError)
+    headers["x-should-retry"] = "true" if again else "false"
     return headers

@@ -1,21 +1,25 @@
 """Holds what every endpoint of the HTTP door works with."""
 
+import math
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from gateway.config import GatewaySettings
 from gateway.desk import Desk
-from gateway.http.chat_answer import hop_reports
+from gateway.http.arriving import arrival_of
 from gateway.http.failing import Failure, failure_of
 from gateway.http.sse import KeepAlive
+from gateway.http.telling import hop_reports
 from gateway.runs.reading import RunReader
 from gateway.runs.starting import RunStarter
 from services.runtime.call import Inbound
 from services.runtime.errors import SixhopError
 from services.runtime.process import Hop
+from sixhop.gateway.v1 import gateway_pb2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,15 +37,35 @@ class Front:
     readers: set[object] = field(default_factory=set)
     """Has one of each stream of a run's events that is being read."""
 
+    def arrive(self, request: Request, method: str, *, streaming: bool) -> Inbound:
+        """Begin a call to the suite; from here on the policies tell and log how it ends.
+
+        Whatever can be refused without them has to be refused before.
+
+        Args:
+            request: what came in.
+            method: the RPC that a gRPC client would have called.
+            streaming: whether it is answered by a stream.
+
+        Raises:
+            InvalidArgumentError: a header is not understood.
+        """
+        inbound = self.desk.arrive(method, arrival_of(request.headers), streaming=streaming)
+        request.state.inbound = inbound
+        return inbound
+
     def failure(self, inbound: Inbound, error: SixhopError) -> Failure:
         """Return what a client is told of an error that ended its call."""
-        return failure_of(
+        remaining_s = inbound.deadline - self.hop.clock.now()
+        failure = failure_of(
             error,
-            remaining_s=inbound.deadline - self.hop.clock.now(),
+            remaining_s=remaining_s if math.isfinite(remaining_s) else 0.0,
             wait_s=inbound.wait_s,
             run_id=inbound.identity.run_id,
             request_id=inbound.identity.request_id,
         )
+        told = {**names_of(inbound), **budget_of(inbound), **failure.headers}
+        return replace(failure, headers=told)
 
 
 def front_of(request: Request) -> Front:
@@ -50,6 +74,12 @@ def front_of(request: Request) -> Front:
     if not isinstance(front, Front):
         raise TypeError("the application was made without its front")
     return front
+
+
+def inbound_of(request: Request) -> Inbound | None:
+    """Return the call that a request has become; None before it has."""
+    inbound = getattr(request.state, "inbound", None)
+    return inbound if isinstance(inbound, Inbound) else None
 
 
 def failed(failure: Failure, headers: Mapping[str, str] | None = None) -> Response:
@@ -67,6 +97,17 @@ def names_of(inbound: Inbound) -> dict[str, str]:
     return {"x-request-id": inbound.identity.request_id, "x-sixhop-run-id": inbound.identity.run_id}
 
 
+def answer_headers(answer: gateway_pb2.AskResponse, inbound: Inbound) -> dict[str, str]:
+    """Return the headers of a whole answer."""
+    return {
+        **names_of(inbound),
+        **budget_of(inbound),
+        "x-sixhop-agent": _plain(answer.agent),
+        "x-sixhop-model": _plain(answer.model),
+        "x-sixhop-degraded": _plain(",".join(each.mechanism for each in answer.degradations)),
+    }
+
+
 def budget_of(inbound: Inbound) -> dict[str, str]:
     """Return the header that tells what each hop was given and used, milliseconds."""
     told = [
@@ -75,3 +116,8 @@ def budget_of(inbound: Inbound) -> dict[str, str]:
         for each in hop_reports(inbound)
     ]
     return {"x-sixhop-hops": ", ".join(told)} if told else {}
+
+
+def _plain(text: str) -> str:
+    # Providers name their models as they like, and headers cannot carry all of it.
+    return re.sub(r"[^\x20-\x7e]", "?", text)

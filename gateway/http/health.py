@@ -3,35 +3,86 @@
 import orjson
 from starlette.requests import Request
 from starlette.responses import Response
+from typing_extensions import TypedDict
 
 from gateway.http.front import front_of
+from gateway.http.operation import JSON, Answer, Operation
 
-_OK = b'{"status":"ok"}'
+
+class Status(TypedDict):
+    """Tells how the process is."""
+
+    status: str
+    """`ok`, or why not."""
+
+
+class HealthPage(Status):
+    """Tells what the process can take."""
+
+    estimated_qps: float | None
+    """How many more calls per second it can take now; null while that is not known."""
+    avg_latency_ms: float | None
+    """What a call took lately; null while there were none."""
 
 
 async def livez(request: Request) -> Response:
     """Say that the process lives."""
-    return Response(_OK, media_type="application/json")
+    return _status(None)
 
 
 async def readyz(request: Request) -> Response:
     """Say whether the process takes calls."""
     health = front_of(request).hop.health
-    if health.ready:
-        return Response(_OK, media_type="application/json")
-    content = orjson.dumps({"status": health.detail or "not ready"})
-    return Response(content, 503, media_type="application/json")
+    return _status(None if health.ready else health.detail or "not ready")
 
 
 async def health(request: Request) -> Response:
     """Tell how many more calls per second are taken, and what one takes."""
     state = front_of(request).hop.runtime.state
     average_s = state.activity.average_s()
-    page = {
+    page: HealthPage = {
         "status": "ok" if state.health.ready else state.health.detail or "not ready",
         "estimated_qps": state.estimated_qps(),
         "avg_latency_ms": round(1000 * average_s, 3) if average_s else None,
     }
-    return Response(
-        orjson.dumps(page), 200 if state.health.ready else 503, media_type="application/json"
-    )
+    return Response(orjson.dumps(page), 200 if state.health.ready else 503, media_type=JSON)
+
+
+def _status(problem: str | None) -> Response:
+    page: Status = {"status": problem or "ok"}
+    return Response(orjson.dumps(page), 503 if problem else 200, media_type=JSON)
+
+
+LIVEZ = Operation(
+    method="GET",
+    path="/livez",
+    serve=livez,
+    name="getLiveness",
+    tag="health",
+    summary="Tell whether the process lives",
+    answers=[Answer(description="It does.", kind=Status)],
+)
+READYZ = Operation(
+    method="GET",
+    path="/readyz",
+    serve=readyz,
+    name="getReadiness",
+    tag="health",
+    summary="Tell whether the process takes calls",
+    answers=[
+        Answer(description="It does.", kind=Status),
+        Answer(description="It does not, and says why.", kind=Status, status=503),
+    ],
+)
+HEALTH = Operation(
+    method="GET",
+    path="/v1/health",
+    serve=health,
+    name="getHealth",
+    tag="health",
+    summary="Tell how many more calls per second the door takes, and what one takes",
+    answers=[
+        Answer(description="What it can take.", kind=HealthPage),
+        Answer(description="The same, while it takes no calls.", kind=HealthPage, status=503),
+    ],
+)

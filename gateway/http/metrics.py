@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gateway.http.front import front_of
+from gateway.http.operation import Answer, Operation
 from services.runtime import telemetry
 from services.runtime.durations import to_seconds
 from sixhop.runtime.v1 import runtime_pb2
@@ -153,3 +154,16 @@ def _gauge(name: str, meaning: str, value: float) -> Metric:
 
 def _counter(name: str, meaning: str, value: float) -> Metric:
     return CounterMetricFamily(name, meaning, value=value)
+
+
+METRICS = Operation(
+    method="GET",
+    path="/metrics",
+    serve=metrics,
+    name="getMetrics",
+    tag="health",
+    summary="Tell Prometheus the state of this process",
+    answers=[
+        Answer(description="The metrics, as text.", kind=str, media_type="text/plain"),
+    ],
+)

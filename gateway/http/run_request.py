@@ -1,18 +1,19 @@
 """Reads requests for runs, and for lists of them."""
 
 import re
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.datastructures import Headers, QueryParams
 
 from gateway.http.arriving import ENVOY_TIMEOUT_HEADER
-from gateway.http.chat_request import ChatMessage, SourceFile
+from gateway.http.chat_fields import SourceFile
+from gateway.http.chat_messages import AssistantMessage, UserMessage
 from gateway.runs.reading import Wanted
 from gateway.runs.record import Status
 from services.runtime.errors import InvalidArgumentError
 from sixhop.gateway.v1 import gateway_pb2
-from sixhop.type.v1 import chat_pb2, run_pb2
+from sixhop.type.v1 import run_pb2
 
 MAX_LIMIT = 200
 LAST_EVENT_ID = "last-event-id"
@@ -21,15 +22,12 @@ _DELIVERIES = {
     "buffered": run_pb2.DELIVERY_BUFFERED,
     "live": run_pb2.DELIVERY_LIVE,
 }
-_ROLES = {"user": chat_pb2.CHAT_ROLE_USER, "assistant": chat_pb2.CHAT_ROLE_ASSISTANT}
 _NUMBER = re.compile(r"[0-9]{1,18}")
 _CURSOR = re.compile(r"([0-9]{1,15})-([\x21-\x7e]{1,128})")
 
 
-class Spoken(ChatMessage):
-    """Is one message of what was said before the question."""
-
-    role: Literal["user", "assistant"]
+Spoken = Annotated[UserMessage | AssistantMessage, Field(discriminator="role")]
+"""Is one message of what was said before the question."""
 
 
 class RunStart(BaseModel):
@@ -54,10 +52,7 @@ class RunStart(BaseModel):
             text=self.question,
             language=self.language,
             session_id=self.session_id,
-            history=[
-                chat_pb2.ChatMessage(role=_ROLES[each.role], content=each.text(f"history[{place}]"))
-                for place, each in enumerate(self.history)
-            ],
+            history=[each.message(f"history[{place}]") for place, each in enumerate(self.history)],
             sources=[each.source(f"sources[{place}]") for place, each in enumerate(self.sources)],
         )
         return gateway_pb2.RunRequest(

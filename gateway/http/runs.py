@@ -3,21 +3,39 @@
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from functools import partial
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import orjson
+from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from gateway.http.arriving import arrival_of
 from gateway.http.body import read_json
 from gateway.http.chat_answer import failure_event
 from gateway.http.failing import Failure, failure_of
 from gateway.http.front import Front, failed, front_of, names_of
+from gateway.http.operation import (
+    BODY_ERRORS,
+    CALL_ERRORS,
+    CALL_HEADERS,
+    CALL_PARAMETERS,
+    EVENTS,
+    Answer,
+    Operation,
+    Parameter,
+)
 from gateway.http.run_answer import event_chunks, file_headers, page, run_address, summary, whole
-from gateway.http.run_request import RunStart, last_seen, wanted_of, without_proxy_timeout
+from gateway.http.run_request import (
+    LAST_EVENT_ID,
+    MAX_LIMIT,
+    RunStart,
+    last_seen,
+    wanted_of,
+    without_proxy_timeout,
+)
 from gateway.http.sse import EventStream
+from gateway.runs.record import Status
 from gateway.runs.run import Run
 from gateway.runs.starting import cancel
 from services.runtime.call import Inbound
@@ -158,11 +176,103 @@ def _json(told: Any, status: int = 200, headers: dict[str, str] | None = None) -
     return Response(orjson.dumps(told), status, headers, media_type="application/json")
 
 
-RUN_ROUTES = [
-    Route("/v1/runs", start_run, methods=["POST"]),
-    Route("/v1/runs", list_runs, methods=["GET"]),
-    Route("/v1/runs/{run_id}", get_run, methods=["GET"]),
-    Route("/v1/runs/{run_id}", cancel_run, methods=["DELETE"]),
-    Route("/v1/runs/{run_id}/events", watch_run, methods=["GET"]),
-    Route("/v1/runs/{run_id}/artifacts/{name}", get_artifact, methods=["GET"]),
-]
+_RUN = Parameter(name="run_id", where="path", description="The run.")
+_AFTER = "The id of the last event that the reader has; only later ones come."
+_ANY = dict[str, Any]
+RUN_OPERATIONS = (
+    Operation(
+        method="POST",
+        path="/v1/runs",
+        serve=start_run,
+        name="startRun",
+        tag="runs",
+        summary="Start a run that goes on by itself",
+        body=RunStart,
+        parameters=CALL_PARAMETERS,
+        answers=[
+            Answer(
+                status=202,
+                description="It runs, and where.",
+                kind=_ANY,
+                headers={"location": "Where the run is.", **CALL_HEADERS},
+            )
+        ],
+        errors=(*BODY_ERRORS, *CALL_ERRORS),
+    ),
+    Operation(
+        method="GET",
+        path="/v1/runs",
+        serve=list_runs,
+        name="listRuns",
+        tag="runs",
+        summary="List the tenant's recent runs, the newest first",
+        parameters=(
+            Parameter(name="status", where="query", description="Only these.", kind=Status),
+            Parameter(name="agent", where="query", description="Only those that it answered."),
+            Parameter(name="tenant", where="query", description="Only the caller's own."),
+            Parameter(name="before", where="query", description="The `next` of an earlier list."),
+            Parameter(
+                name="limit",
+                where="query",
+                description="How many.",
+                kind=Annotated[int, Field(ge=1, le=MAX_LIMIT)],
+            ),
+        ),
+        answers=[Answer(description="The runs.", kind=_ANY)],
+        errors=CALL_ERRORS,
+    ),
+    Operation(
+        method="GET",
+        path="/v1/runs/{run_id}",
+        serve=get_run,
+        name="getRun",
+        tag="runs",
+        summary="Show a run, with its answer once it has one",
+        parameters=(_RUN,),
+        answers=[Answer(description="The run.", kind=_ANY)],
+        errors=CALL_ERRORS,
+    ),
+    Operation(
+        method="DELETE",
+        path="/v1/runs/{run_id}",
+        serve=cancel_run,
+        name="cancelRun",
+        tag="runs",
+        summary="End a run",
+        parameters=(_RUN,),
+        answers=[
+            Answer(description="It had ended already.", kind=_ANY),
+            Answer(status=202, description="It is told to end.", kind=_ANY),
+        ],
+        errors=CALL_ERRORS,
+    ),
+    Operation(
+        method="GET",
+        path="/v1/runs/{run_id}/events",
+        serve=watch_run,
+        name="watchRun",
+        tag="runs",
+        summary="Read the events of a run, from any of them on, until it has ended",
+        parameters=(
+            _RUN,
+            Parameter(name=LAST_EVENT_ID, where="header", description=_AFTER, kind=int),
+            Parameter(name="after", where="query", description=_AFTER, kind=int),
+        ),
+        answers=[
+            Answer(description="The events.", kind=_ANY, media_type=EVENTS),
+            Answer(status=204, description="It has ended, and the reader has all of its events."),
+        ],
+        errors=CALL_ERRORS,
+    ),
+    Operation(
+        method="GET",
+        path="/v1/runs/{run_id}/artifacts/{name}",
+        serve=get_artifact,
+        name="getRunArtifact",
+        tag="runs",
+        summary="Read a file of a run",
+        parameters=(_RUN, Parameter(name="name", where="path", description="The file.")),
+        answers=[Answer(description="The file.", media_type="*/*")],
+        errors=CALL_ERRORS,
+    ),
+)

@@ -9,7 +9,8 @@ from starlette.types import Receive, Scope, Send
 from gateway.http.failing import Failure
 from gateway.http.leaving import ClientLeftError, ClientWatch
 from services.runtime.clock import Clock
-from services.runtime.errors import SixhopError
+from services.runtime.errors import SelfBugError, SixhopError
+from services.runtime.telemetry import tell_defect
 
 TICK_S = 0.5
 """How often silent streams are looked after."""
@@ -123,6 +124,9 @@ class EventStream:
             return
         except SixhopError as error:
             await self._end_badly(self._fail(error))
+        except Exception as error:  # the client must be told of a defect as well
+            tell_defect(error)
+            await self._end_badly(self._fail(SelfBugError(type(error).__name__)))
         finally:
             self._keep.remove(self)
 

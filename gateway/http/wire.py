@@ -1,14 +1,17 @@
 """Bounds what one connection may take before its request is known."""
 
 import logging
+import secrets
 from asyncio import Transport
 from asyncio.events import TimerHandle
 
-import orjson
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from gateway.http.failing import failure_of
 from gateway.http.sse import ABORT
-from services.runtime.telemetry import HTTP_SERVER_SAYS, get_logger
+from services.runtime.errors import InvalidArgumentError
+from services.runtime.identity import REQUEST_ID_KEY
+from services.runtime.telemetry import HTTP_SERVER_SAYS, get_logger, tell_refused
 
 MAX_HEAD_BYTES = 64 * 1024
 """The most that a request line and its headers may have; proxies add some kilobytes."""
@@ -18,6 +21,8 @@ LINGER_S = 1.0
 """How long a client that was answered early may go on sending before its connection is cut."""
 
 _TOO_LARGE = (431, "Request Header Fields Too Large", "the headers are larger than 64 KiB")
+_TOLD = "Invalid HTTP request received."
+"""What the server says before the protocol refuses a request, which is logged by that."""
 _TOO_SLOW = (408, "Request Timeout", "the headers did not come in time")
 
 
@@ -111,12 +116,7 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         # Into an answer that is being sent nothing can be said.
         if self.cycle is None or self.cycle.response_complete:
-            content = orjson.dumps({"error": {"message": problem, "type": "invalid_request_error"}})
-            head = (
-                f"HTTP/1.1 {status} {phrase}\r\ncontent-type: application/json\r\n"
-                f"content-length: {len(content)}\r\nconnection: close\r\n\r\n"
-            )
-            self.transport.write(head.encode() + content)
+            self.transport.write(_refusal(f"{status} {phrase}", problem))
         self._linger()
 
     def _linger(self) -> None:
@@ -125,6 +125,23 @@ class BoundedProtocol(HttpToolsProtocol):
         self._stop_timer()
         self.transport.write_eof()
         self._head_timer = self.loop.call_later(LINGER_S, self.transport.abort)
+
+
+def _refusal(status: str, problem: str) -> bytes:
+    """Return the answer to what never became a request; it is told and logged like the others."""
+    error, request_id = InvalidArgumentError("", problem), secrets.token_hex(16)
+    tell_refused(error, method="", request_id=request_id)
+    failure = failure_of(error, request_id=request_id)
+    content = failure.content()
+    headers = {
+        REQUEST_ID_KEY: request_id,
+        **failure.headers,
+        "content-type": "application/json",
+        "content-length": str(len(content)),
+        "connection": "close",
+    }
+    lines = [f"HTTP/1.1 {status}", *(f"{name}: {text}" for name, text in headers.items()), "", ""]
+    return "\r\n".join(lines).encode() + content
 
 
 def bounded(head_timeout_s: float) -> type[BoundedProtocol]:
@@ -138,6 +155,8 @@ class JournalHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Write one record."""
         problem = record.getMessage()
+        if problem == _TOLD:
+            return
         kind = record.exc_info[0] if record.exc_info else None
         get_logger().warning(
             HTTP_SERVER_SAYS, problem=problem.strip(), error=kind.__name__ if kind else ""

@@ -78,6 +78,11 @@ def write_identity(identity: Identity) -> list[tuple[str, str]]:
     return pairs
 
 
+def well_formed(name: str) -> bool:
+    """Tell whether a client's name for a request or a run is kept."""
+    return _ID.fullmatch(name) is not None
+
+
 def edge_identity(identity: Identity) -> Identity:
     """Return what the edge makes of an identity that a client sent.
 
@@ -86,13 +91,13 @@ def edge_identity(identity: Identity) -> Identity:
     key may say whose run it is.
     """
     run_id, traceparent = identity.run_id, identity.traceparent
-    if run_id == traceparent[_TRACE_ID] or not _ID.fullmatch(run_id):
+    if run_id == traceparent[_TRACE_ID] or not well_formed(run_id):
         run_id = secrets.token_hex(16)
     if not _TRACEPARENT.fullmatch(traceparent):
         trace_id = run_id if _TRACE.fullmatch(run_id) else secrets.token_hex(16)
         traceparent = f"00-{trace_id}-{secrets.token_hex(8)}-00"
     request_id = identity.request_id
-    if request_id == identity.run_id or not _ID.fullmatch(request_id):
+    if request_id == identity.run_id or not well_formed(request_id):
         request_id = run_id
     return identity._replace(
         run_id=run_id, request_id=request_id, tenant="", traceparent=traceparent

@@ -170,12 +170,26 @@ def _ended(inbound: Inbound, outcome: str, elapsed_s: float) -> dict[str, Any]:
     }
 
 
+def tell_refused(error: SixhopError, *, method: str, request_id: str) -> None:
+    """Write that a request was refused before it came to the policies, as calls that fail are."""
+    _LOGGER.warning(
+        CALL_FAILED,
+        method=method,
+        run_id="",
+        request_id=request_id,
+        outcome=outcome_of(error)[1],
+        message=error.message,
+        cause=error.cause,
+    )
+
+
+def tell_defect(error: BaseException) -> None:
+    """Write that something has failed that never should, with where."""
+    _LOGGER.error(DEFECT, traceback=_format(error))
+
+
 class ServerErrors(Guard[Inbound]):
     """Turns whatever a service raises into an error of our tree."""
-
-    def __init__(self) -> None:
-        """Take nothing."""
-        self._log = get_logger()
 
     def after(self, inbound: Inbound, error: BaseException | None) -> None:
         """Let errors of our tree and cancels pass, and nothing else.
@@ -190,11 +204,11 @@ class ServerErrors(Guard[Inbound]):
                 return
             # Nobody cancelled this call: the service awaited something that was cancelled. gRPC
             # would send no status at all, and the caller would hang until its deadline.
-            self._log.error(DEFECT, traceback=_format(error))
+            tell_defect(error)
             raise SelfBugError("a cancelled task was awaited", cause="stray_cancel") from error
         # The outermost layer: nothing unknown may pass.
         if isinstance(error, Exception):
-            self._log.error(DEFECT, traceback=_format(error))
+            tell_defect(error)
             raise SelfBugError(f"{type(error).__name__}: {error}", cause="defect") from error
 
 

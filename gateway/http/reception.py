@@ -1,0 +1,55 @@
+"""Names every request that comes in, and puts the name on every answer."""
+
+import secrets
+from collections.abc import Awaitable
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from services.runtime.identity import REQUEST_ID_KEY, RUN_ID_KEY, well_formed
+from services.runtime.telemetry import tell_defect
+
+_KEY = REQUEST_ID_KEY.encode()
+
+
+class Reception:
+    """Stands around the whole application, so that its refusals and defects have a name too.
+
+    A name that came is kept where it is well formed. Another one is made, and is added to the
+    headers of the request as if it had come, for the run as well: one name for both is a header
+    less on the way.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        """Take the application."""
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Lead one request in and its answer out."""
+        name = _name(scope).encode()
+
+        # No coroutine of its own: streams pass here with every event.
+        def name_answer(message: Message) -> Awaitable[None]:
+            if message["type"] == "http.response.start":
+                headers = message.setdefault("headers", [])
+                if not any(key == _KEY for key, _ in headers):
+                    message["headers"] = [*headers, (_KEY, name)]
+            return send(message)
+
+        try:
+            await self.app(scope, receive, name_answer)
+        except Exception as error:  # it has been answered, as far as it can be; only we must know
+            tell_defect(error)
+
+
+def _name(scope: Scope) -> str:
+    headers = Headers(scope=scope)
+    came = headers.get(REQUEST_ID_KEY, "")
+    if well_formed(came):
+        return came
+    made = secrets.token_hex(16)
+    others = [pair for pair in scope["headers"] if pair[0] != _KEY]
+    scope["headers"] = [*others, (_KEY, made.encode())]
+    if RUN_ID_KEY not in headers:
+        scope["headers"].append((RUN_ID_KEY.encode(), made.encode()))
+    return made

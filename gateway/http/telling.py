@@ -1,0 +1,127 @@
+"""Tells what a run was, in JSON, beyond what OpenAI has words for."""
+
+from collections.abc import Iterable
+
+from typing_extensions import TypedDict
+
+from services.runtime.call import AttemptReport, Inbound
+from services.runtime.durations import to_seconds
+from services.runtime.reports import decode_reports, encode_reports
+from sixhop.gateway.v1 import gateway_pb2
+from sixhop.type.v1 import artifact_pb2, run_pb2
+
+
+class DegradedTold(TypedDict):
+    """Is one fallback that was used."""
+
+    mechanism: str
+    """`cache`, `backup`, `default`, `template`, `extract`, `partial` or `skip`."""
+    part: str
+    """The part of the answer that is a lesser one."""
+    reason: str
+    """Why, for people."""
+    age_s: float | None
+    """How old the part is, seconds; for earlier answers."""
+    error_reason: str | None
+    """The reason of the error behind it."""
+
+
+class HopTold(TypedDict):
+    """Says what one hop was given, used and had left, in milliseconds."""
+
+    hop: str
+    method: str
+    depth: int
+    """How many hops lie between the gateway and the one that tells it, from 1."""
+    attempt: int
+    start_ms: int
+    given_ms: int
+    used_ms: int
+    left_ms: int
+    outcome: str
+    """`OK`, or a gRPC code with the reason behind a slash."""
+
+
+class ArtifactTold(TypedDict):
+    """Names a file that belongs to an answer."""
+
+    name: str
+    media_type: str
+    byte_count: int
+
+
+class RunTold(TypedDict):
+    """Tells what an answer is beyond OpenAI's fields."""
+
+    run_id: str
+    request_id: str
+    agent: str
+    """Who answered."""
+    model: str
+    """Who wrote the text: a model, or `template` when none did."""
+    degraded: list[DegradedTold]
+    """Every fallback that was used; empty for a full answer."""
+    missing_parts: list[str]
+    """The parts that the answer should have had and has not."""
+    sources: list[str]
+    """Where facts came from."""
+    artifacts: list[ArtifactTold]
+    hops: list[HopTold]
+
+
+def told(
+    answer: gateway_pb2.AskResponse | run_pb2.RunFinished,
+    degradations: Iterable[run_pb2.Degraded],
+    inbound: Inbound,
+) -> RunTold:
+    """Return what an answer tells beyond OpenAI's fields."""
+    return {
+        "run_id": inbound.identity.run_id,
+        "request_id": inbound.identity.request_id,
+        "agent": answer.agent,
+        "model": answer.model,
+        "degraded": [degradation_of(each) for each in degradations],
+        "missing_parts": list(answer.missing_parts),
+        "sources": list(answer.sources),
+        "artifacts": [_artifact(each) for each in answer.artifacts],
+        "hops": [report_of(each) for each in hop_reports(inbound)],
+    }
+
+
+def hop_reports(inbound: Inbound) -> list[AttemptReport]:
+    """Return what every hop behind this one was given, used and left."""
+    return decode_reports(encode_reports(inbound.reports))
+
+
+def report_of(report: AttemptReport) -> HopTold:
+    """Return what one hop was given, used and left."""
+    return {
+        "hop": report.hop,
+        "method": report.method,
+        "depth": report.depth,
+        "attempt": report.attempt,
+        "start_ms": round(report.start_s * 1000),
+        "given_ms": round(report.given_s * 1000),
+        "used_ms": round(report.used_s * 1000),
+        "left_ms": round(report.left_s * 1000),
+        "outcome": report.outcome,
+    }
+
+
+def degradation_of(degraded: run_pb2.Degraded) -> DegradedTold:
+    """Return one fallback that was used."""
+    return {
+        "mechanism": degraded.mechanism,
+        "part": degraded.part,
+        "reason": degraded.reason,
+        "age_s": to_seconds(degraded.age_duration) or None,
+        "error_reason": degraded.error_reason or None,
+    }
+
+
+def _artifact(artifact: artifact_pb2.Artifact) -> ArtifactTold:
+    return {
+        "name": artifact.name,
+        "media_type": artifact.media_type,
+        "byte_count": len(artifact.content),
+    }

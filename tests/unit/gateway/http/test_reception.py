@@ -1,0 +1,92 @@
+"""Tests that every answer of the HTTP door has a name, whatever becomes of its request."""
+
+from typing import cast
+
+import pytest
+from starlette.types import Receive, Scope, Send
+
+from gateway.http.app import make_app
+from gateway.http.front import Front
+from gateway.http.reception import Reception
+from services.runtime.identity import REQUEST_ID_KEY, RUN_ID_KEY, edge_identity, read_identity
+from tests.requirements import requirement
+from tests.unit.gateway.http.asgi import ask
+
+NO_FRONT = cast(Front, None)
+"""An application with a defect: it opens onto nothing."""
+
+
+class Seen:
+    """Is an application that shows what it was given."""
+
+    def __init__(self) -> None:
+        self.headers: list[tuple[str, str]] = []
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.headers = [(name.decode(), text.decode()) for name, text in scope["headers"]]
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+@requirement("http:every-answer-is-named")
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("GET", "/nowhere", 404), ("PUT", "/v1/models", 405), ("GET", "/v1/health", 500)],
+    ids=["no-page", "no-method", "defect"],
+)
+async def test_what_is_refused_has_the_name_of_its_request(
+    method: str, path: str, status: int
+) -> None:
+    named = await ask(make_app(NO_FRONT), method, path, x_request_id="mine")
+    unnamed = await ask(make_app(NO_FRONT), method, path)
+
+    assert (named.status, named.headers["x-request-id"]) == (status, "mine")
+    assert named.json["error"]["request_id"] == "mine"
+    assert len(unnamed.headers["x-request-id"]) == 32
+    assert unnamed.json["error"]["request_id"] == unnamed.headers["x-request-id"]
+
+
+@requirement("errors:bug-withheld")
+async def test_a_defect_is_logged_and_not_told(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    answered = await ask(make_app(NO_FRONT), "GET", "/v1/health", x_request_id="mine")
+
+    assert answered.json["error"]["reason"] == "SELF_BUG"
+    assert b"without its front" not in answered.body
+    assert b"without its front" in capsysbinary.readouterr().err
+
+
+@requirement("http:every-answer-is-named")
+async def test_what_is_refused_before_it_is_a_call_is_logged_once(
+    capsysbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    await ask(make_app(NO_FRONT), "GET", "/nowhere", x_request_id="mine")
+
+    lines = capsysbinary.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert b'"event":"call_failed"' in lines[0]
+    assert b'"request_id":"mine"' in lines[0]
+    assert b'"method":"GET /nowhere"' in lines[0]
+
+
+@requirement("http:every-answer-is-named")
+@pytest.mark.parametrize("came", ["", "with space", "x" * 129, "\xfc"])
+async def test_a_name_that_is_none_is_made_and_counts_for_the_run(came: str) -> None:
+    seen = Seen()
+
+    answered = await ask(Reception(seen), "GET", "/", x_request_id=came)
+
+    names = dict(seen.headers)
+    made = answered.headers[REQUEST_ID_KEY]
+    assert names == {REQUEST_ID_KEY: made, RUN_ID_KEY: made}
+    identity = edge_identity(read_identity(seen.headers))
+    assert (identity.request_id, identity.run_id) == (made, made)
+    assert identity.traceparent[3:35] == made
+
+
+@requirement("http:every-answer-is-named")
+async def test_a_run_keeps_the_name_that_it_came_with() -> None:
+    seen = Seen()
+
+    await ask(Reception(seen), "GET", "/", x_sixhop_run_id="run", x_request_id="request")
+
+    assert dict(seen.headers) == {RUN_ID_KEY: "run", REQUEST_ID_KEY: "request"}
