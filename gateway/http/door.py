@@ -45,7 +45,7 @@ async def http_door(front: Front) -> AsyncIterator[None]:
     listener = _listen(front.settings, front.hop.config.port(GATEWAY))
     config = uvicorn.Config(
         make_app(front),
-        http=bounded(front.settings.http_head_timeout_s),
+        http=bounded(front.settings.http_head_timeout_s, front.settings.http_max_connections),
         ws="none",
         loop="none",
         lifespan="off",
@@ -54,8 +54,6 @@ async def http_door(front: Front) -> AsyncIterator[None]:
         server_header=False,
         proxy_headers=False,
         timeout_keep_alive=KEEP_ALIVE_S,
-        # Beyond it a connection is answered 503, and nothing is read from it.
-        limit_concurrency=front.settings.http_max_connections,
     )
     config.load()
     server, log = _Server(config), logging.getLogger("uvicorn")

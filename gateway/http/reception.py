@@ -10,14 +10,15 @@ from services.runtime.identity import REQUEST_ID_KEY, RUN_ID_KEY, well_formed
 from services.runtime.telemetry import tell_defect
 
 _KEY = REQUEST_ID_KEY.encode()
+_RUN_KEY = RUN_ID_KEY.encode()
 
 
 class Reception:
     """Stands around the whole application, so that its refusals and defects have a name too.
 
-    A name that came is kept where it is well formed. Another one is made, and is added to the
-    headers of the request as if it had come, for the run as well: one name for both is a header
-    less on the way.
+    A name that came is kept where it is well formed. Without one the run's counts, or one is made;
+    it is added to the headers as if it had come, for the run as well: one name for both is a
+    header less on the way.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -47,9 +48,8 @@ def _name(scope: Scope) -> str:
     came = headers.get(REQUEST_ID_KEY, "")
     if well_formed(came):
         return came
-    made = secrets.token_hex(16)
-    others = [pair for pair in scope["headers"] if pair[0] != _KEY]
-    scope["headers"] = [*others, (_KEY, made.encode())]
-    if RUN_ID_KEY not in headers:
-        scope["headers"].append((RUN_ID_KEY.encode(), made.encode()))
+    run_id = headers.get(RUN_ID_KEY, "")
+    made = run_id if well_formed(run_id) else secrets.token_hex(16)
+    others = [pair for pair in scope["headers"] if pair[0] not in (_KEY, _RUN_KEY)]
+    scope["headers"] = [*others, (_KEY, made.encode()), (_RUN_KEY, made.encode())]
     return made

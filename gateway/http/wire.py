@@ -9,7 +9,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from gateway.http.failing import failure_of
 from gateway.http.sse import ABORT
-from services.runtime.errors import InvalidArgumentError
+from services.runtime.errors import InvalidArgumentError, LoadShedError, SixhopError
 from services.runtime.identity import REQUEST_ID_KEY
 from services.runtime.telemetry import HTTP_SERVER_SAYS, get_logger, tell_refused
 
@@ -20,10 +20,12 @@ MAX_PIPELINED = 16
 LINGER_S = 1.0
 """How long a client that was answered early may go on sending before its connection is cut."""
 
-_TOO_LARGE = (431, "Request Header Fields Too Large", "the headers are larger than 64 KiB")
+_TOO_LARGE = ("431 Request Header Fields Too Large", "the headers are larger than 64 KiB")
 _TOLD = "Invalid HTTP request received."
 """What the server says before the protocol refuses a request, which is logged by that."""
-_TOO_SLOW = (408, "Request Timeout", "the headers did not come in time")
+_TOO_SLOW = ("408 Request Timeout", "the headers did not come in time")
+_FULL = "503 Service Unavailable"
+_FULL_RETRY_S = 1.0
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -34,6 +36,8 @@ class BoundedProtocol(HttpToolsProtocol):
 
     head_timeout_s = 10.0
     """How long a client may take for a head, from its connection or its first byte, seconds."""
+    max_connections = 4096
+    """How many connections are served; others are refused."""
     _refused = False
     _in_body = False
     _unparsed_bytes = 0
@@ -73,7 +77,8 @@ class BoundedProtocol(HttpToolsProtocol):
         """End it, and begin to serve the request unless it is too large.
 
         Raises:
-            ValueError: it is, or too many wait; nothing that follows on this connection is read.
+            ValueError: it is, or too many wait or are connected; nothing that follows on this
+                connection is read.
         """
         self._stop_timer()
         self._in_head, self._unparsed_bytes = False, 0
@@ -81,7 +86,12 @@ class BoundedProtocol(HttpToolsProtocol):
             MAX_HEAD_BYTES
         ):
             self._refuse(*_TOO_LARGE)
-            raise ValueError(_TOO_LARGE[2])
+            raise ValueError(_TOO_LARGE[1])
+        if len(self.connections) > self.max_connections:
+            problem = f"{self.max_connections} connections are open; come back later"
+            full = LoadShedError(problem, cause="connections", retry_after_s=_FULL_RETRY_S)
+            self._refuse_by(_FULL, full)
+            raise ValueError(problem)
         if len(self.pipeline) >= MAX_PIPELINED:
             # Each waits with kilobytes, and one read can hold thousands.
             raise ValueError("wait for answers before asking more")
@@ -101,7 +111,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is no HTTP."""
-        self._refuse(400, "Bad Request", msg)
+        self._refuse("400 Bad Request", msg)
 
     def _await_head(self) -> None:
         self._head_timer = self.loop.call_later(self.head_timeout_s, self._refuse, *_TOO_SLOW)
@@ -111,12 +121,15 @@ class BoundedProtocol(HttpToolsProtocol):
             self._head_timer.cancel()
             self._head_timer = None
 
-    def _refuse(self, status: int, phrase: str, problem: str) -> None:
+    def _refuse(self, status: str, problem: str) -> None:
+        self._refuse_by(status, InvalidArgumentError("", problem))
+
+    def _refuse_by(self, status: str, error: SixhopError) -> None:
         if self._refused or self.transport.is_closing():
             return
         # Into an answer that is being sent nothing can be said.
         if self.cycle is None or self.cycle.response_complete:
-            self.transport.write(_refusal(f"{status} {phrase}", problem))
+            self.transport.write(_refusal(status, error))
         self._linger()
 
     def _linger(self) -> None:
@@ -127,9 +140,9 @@ class BoundedProtocol(HttpToolsProtocol):
         self._head_timer = self.loop.call_later(LINGER_S, self.transport.abort)
 
 
-def _refusal(status: str, problem: str) -> bytes:
+def _refusal(status: str, error: SixhopError) -> bytes:
     """Return the answer to what never became a request; it is told and logged like the others."""
-    error, request_id = InvalidArgumentError("", problem), secrets.token_hex(16)
+    request_id = secrets.token_hex(16)
     tell_refused(error, method="", request_id=request_id)
     failure = failure_of(error, request_id=request_id)
     content = failure.content()
@@ -144,9 +157,10 @@ def _refusal(status: str, problem: str) -> bytes:
     return "\r\n".join(lines).encode() + content
 
 
-def bounded(head_timeout_s: float) -> type[BoundedProtocol]:
-    """Return the protocol with this limit."""
-    return type("Protocol", (BoundedProtocol,), {"head_timeout_s": head_timeout_s})
+def bounded(head_timeout_s: float, max_connections: int) -> type[BoundedProtocol]:
+    """Return the protocol with these limits."""
+    limits = {"head_timeout_s": head_timeout_s, "max_connections": max_connections}
+    return type("Protocol", (BoundedProtocol,), limits)
 
 
 class JournalHandler(logging.Handler):

@@ -90,3 +90,13 @@ async def test_a_run_keeps_the_name_that_it_came_with() -> None:
     await ask(Reception(seen), "GET", "/", x_sixhop_run_id="run", x_request_id="request")
 
     assert dict(seen.headers) == {RUN_ID_KEY: "run", REQUEST_ID_KEY: "request"}
+
+
+@requirement("http:every-answer-is-named")
+async def test_a_run_that_has_a_name_gives_it_to_its_request() -> None:
+    seen = Seen()
+
+    answered = await ask(Reception(seen), "GET", "/", x_sixhop_run_id="run")
+
+    assert answered.headers[REQUEST_ID_KEY] == "run"
+    assert dict(seen.headers) == {RUN_ID_KEY: "run", REQUEST_ID_KEY: "run"}
