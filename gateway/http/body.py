@@ -41,9 +41,9 @@ async def read_json(request: Request, kind: type[ModelT], settings: GatewaySetti
         raise wrong_field(error, content) from None
 
 
-def refused_as(cause: str, problem: str) -> InvalidArgumentError:
+def refused_as(cause: str, problem: str, field: str = "body") -> InvalidArgumentError:
     """Return the refusal of a body that HTTP has a status of its own for."""
-    error = InvalidArgumentError("body", problem)
+    error = InvalidArgumentError(field, problem)
     error.cause = cause
     return error
 
@@ -52,9 +52,11 @@ def _require_json(request: Request) -> None:
     # Pages of others may send anything else to a door on this machine without being asked.
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != _JSON:
-        raise refused_as(NOT_TAKEN, f"is {media_type or 'of no type'}; send Content-Type: {_JSON}")
+        raise refused_as(NOT_TAKEN, f"must be {_JSON}", "content-type")
     if request.headers.get("content-encoding", "identity") != "identity":
-        raise refused_as(NOT_TAKEN, "is compressed; send it as it is")
+        raise refused_as(
+            NOT_TAKEN, "compressed bodies are not taken; send it as it is", "content-encoding"
+        )
 
 
 async def _read(request: Request, max_bytes: int) -> bytes:
