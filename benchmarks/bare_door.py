@@ -57,6 +57,12 @@ class Routing(RoutingServiceServicer):
                 await self._clock.sleep(TICK_S)
             yield routing_pb2.RouteResponse(sequence=number, event=event)
 
+    async def ListAgents(  # gRPC's name
+        self, request: routing_pb2.ListAgentsRequest, context: Any
+    ) -> routing_pb2.ListAgentsResponse:
+        """Know nobody."""
+        return routing_pb2.ListAgentsResponse()
+
 
 async def serve_routing(port: int) -> None:
     """Serve as the routing hop."""
@@ -112,4 +118,4 @@ def _chunk(choice: dict[str, Any]) -> dict[str, Any]:
 if __name__ == "__main__":
     kind, *ports = sys.argv[1:]
     serve = serve_routing if kind == "routing" else serve_proxy
-    uvloop.run(serve(*map(int, ports)))  # type: ignore[operator]  # each takes its own ports
+    uvloop.run(serve(*map(int, ports)))
