@@ -12,10 +12,9 @@ from services.domain.ports import ToolResult
 from services.domain.run import Partial, Run
 from services.runtime.call import Fallback
 from services.runtime.generation import Generation, Usage
+from services.runtime.output_limit import CUT_FINISH
 from services.runtime.switch import Switch
 
-CUT_FINISH = "length"
-"""The finish reason of a text that ends at its token limit, not at its end."""
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
 
@@ -99,8 +98,8 @@ def tell_if_cut(run: Run, generation: Generation, *, marked: bool = True) -> tup
     """
     if generation.finish_reason != CUT_FINISH:
         return ()
-    limit = generation.usage.output_token_count
-    reason = f"{generation.model} was cut off at its limit of {limit} tokens"
+    own = run.options is not None and run.options.max_output_tokens > 0
+    reason = wording.cut_off(generation.model, generation.limit, run.language, callers=own)
     if marked:
         run.say(" …")
     run.degraded(mechanism="partial", part="answer", reason=reason)

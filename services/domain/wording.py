@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from services.runtime.call import Degradation, Fallback
 from services.runtime.language import language_of
+from services.runtime.output_limit import LimitedBy, OutputLimit
 from services.runtime.switch import Switch
 
 _BUSY = ("BULKHEAD_FULL", "LOAD_SHED", "DEPENDENCY_OVERLOADED", "QUOTA_EXCEEDED")
@@ -30,6 +31,29 @@ FIRST_MODEL_ZH = {
     "CONTEXT_LENGTH": "对话超出了首选模型的长度",
 }
 """By the reason of the error's origin."""
+_CUT_OFF = {
+    LimitedBy.CALLER: (
+        "{name} was cut off at the limit of {n} tokens that this agent sets",
+        "{name}写到该智能体设定的上限（{n} 个 token）时被截断",
+    ),
+    LimitedBy.SETTINGS: (
+        "{name} was cut off at the limit of {n} tokens that is set for its answers",
+        "{name}写到为其回答设定的上限（{n} 个 token）时被截断",
+    ),
+    LimitedBy.TIME: (
+        "{name} was cut off after {n} tokens: there was no time for more",
+        "{name}写了 {n} 个 token 后被截断：没有时间再写",
+    ),
+    LimitedBy.PROVIDER: (
+        "{name} was cut off by its provider after {n} tokens",
+        "{name}写了 {n} 个 token 后被其提供方截断",
+    ),
+    LimitedBy.UNKNOWN: ("{name} was cut off at its token limit", "{name}写到长度上限时被截断"),
+}
+_CUT_OFF_BY_CLIENT = (
+    "{name} was cut off at the limit of {n} tokens that was asked for",
+    "{name}写到所要求的上限（{n} 个 token）时被截断",
+)
 
 
 def _pick(texts: tuple[str, str], language: str) -> str:
@@ -127,6 +151,23 @@ def not_used(model: str, problem: str, language: str) -> str:
         ("the text of {name} was not used: {problem}", "未采用{name}的文字：{problem}"), language
     )
     return text.format(name=model or _pick(("the model", "模型"), language), problem=problem)
+
+
+def cut_off(model: str, limit: OutputLimit | None, language: str, *, callers: bool) -> str:
+    """Return that a model's text ends at a limit, at which, and whose that is.
+
+    Args:
+        model: who wrote.
+        limit: where it ends; None when nobody has told.
+        language: of the run.
+        callers: whether the limit that the model hop was given is the client's, not the agent's.
+    """
+    whose = LimitedBy.UNKNOWN if limit is None else limit.limited_by
+    texts = _CUT_OFF[whose]
+    if whose is LimitedBy.CALLER and callers:
+        texts = _CUT_OFF_BY_CLIENT
+    count = 0 if limit is None else limit.token_count
+    return _pick(texts, language).format(name=model, n=count)
 
 
 def ends_at_limit(language: str) -> str:

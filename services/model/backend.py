@@ -60,6 +60,11 @@ class Finish:
     """`stop`, `length` or `tool_calls`."""
     usage: Usage
 
+    @property
+    def written(self) -> int | None:
+        """Return how many tokens the provider says that it wrote; None when it does not say."""
+        return None if self.usage.estimated else self.usage.output_token_count
+
 
 Growth = Text | Reasoning | ToolCallPart
 """What a completion gives as it comes."""

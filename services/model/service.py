@@ -45,6 +45,7 @@ from services.runtime.heartbeat import HeartbeatSettings
 from services.runtime.http_pools import PoolSize, open_pools
 from services.runtime.ladder import as_binding, refuse_violations
 from services.runtime.outgoing import Outgoing
+from services.runtime.output_limit import CUT_FINISH, limit_that_cut
 from services.runtime.process import Hop
 from services.runtime.stream import Wire
 from services.runtime.topology import LLM, MODEL, MODEL_BACKUP
@@ -101,10 +102,13 @@ class ModelService(ModelServiceServicer):
             SixhopError: the provider failed, cut its answer, or outlived its limits.
         """
         prompt = to_prompt(request, self._settings, self._provider.can)
+        granted = prompt.max_output_tokens
 
         async def open_wire(call: Call) -> Wire[Piece]:
+            nonlocal granted
             pace, asked_at = self._pace, self._clock.now()
             fits = fitted(prompt, call.attempt_timeout_s, pace, self._settings.told_time)
+            granted = fits.max_output_tokens
             wire = await self._engine.open(fits, call)
             return PacedWire(wire, pace, self._clock, asked_at=asked_at)
 
@@ -115,7 +119,17 @@ class ModelService(ModelServiceServicer):
         async with aclosing(pieces):
             async for piece in pieces:
                 sequence += 1
-                yield self._event(sequence, piece)
+                event = self._event(sequence, piece)
+                if isinstance(piece, Finish) and piece.finish_reason == CUT_FINISH:
+                    limit = limit_that_cut(
+                        asked=request.max_output_tokens,
+                        allowed=prompt.max_output_tokens,
+                        granted=granted,
+                        written=piece.written,
+                    )
+                    event.finished.limit_token_count = limit.token_count
+                    event.finished.limited_by = limit.limited_by
+                yield event
 
     async def CountTokens(  # gRPC's name
         self, request: model_pb2.CountTokensRequest, context: AnyContext

@@ -18,6 +18,7 @@ from services.runtime.durations import to_seconds
 from services.runtime.errors import DependencyFailedError, Origin
 from services.runtime.generation_options import NO_OPTIONS, GenerationOptions, format_to_wire
 from services.runtime.outgoing import Outgoing
+from services.runtime.output_limit import CUT_FINISH, OutputLimit, limited_by
 from services.runtime.switch import Switch
 from services.runtime.topology import MODEL
 from sixhop.model.v1 import model_pb2
@@ -54,6 +55,8 @@ class Generation:
     usage: Usage = field(default_factory=Usage)
     tool_calls: tuple[ToolCall, ...] = ()
     """The tools that the model asks for; not to be acted on before there is a finish reason."""
+    limit: OutputLimit | None = None
+    """Where the text was cut off, for the finish reason `length`; None otherwise."""
     switch: Switch | None = None
     """Why the model that stands in wrote it; None for the first model's text."""
 
@@ -160,6 +163,9 @@ class GenerationStream:
             finished.usage.output_token_count,
             finished.usage.estimated,
         )
+        if finished.finish_reason == CUT_FINISH:
+            whose = limited_by(finished.limited_by)
+            self.result.limit = OutputLimit(finished.limit_token_count, whose)
 
 
 class ModelClient:

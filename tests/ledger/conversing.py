@@ -54,4 +54,9 @@ CONVERSING: dict[str, Requirement] = {
         "one is marked as a quotation.",
         "issue 4",
     ),
+    "run:whose-limit": Requirement(
+        "A text that was cut off says at which limit of tokens, and who set it: who asked, the "
+        "settings, the time that was left, or the provider.",
+        "issue 4",
+    ),
 }

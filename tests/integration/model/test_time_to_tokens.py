@@ -44,6 +44,10 @@ async def test_a_slow_provider_with_a_short_deadline_ends_its_answer_and_is_not_
     assert record.max_tokens is not None
     assert 16 <= record.max_tokens < DEADLINE_S / 0.05
     assert last.finished.usage.output_token_count == record.max_tokens
+    assert (last.finished.limit_token_count, last.finished.limited_by) == (
+        record.max_tokens,
+        "time",
+    )
     system, user = record.body["messages"]
     assert system["content"].startswith("Be kind.\n\nYou have about ")
     assert "Answer in at most " in system["content"]

@@ -20,6 +20,7 @@ from services.runtime.errors import SixhopError
 from services.runtime.failover_stream import ANY_TERMS, Terms
 from services.runtime.generation import Generation, TextStream, Usage, Wait
 from services.runtime.generation_options import NO_OPTIONS, GenerationOptions
+from services.runtime.output_limit import OutputLimit
 from tests.unit.domain.database import Database
 
 
@@ -114,7 +115,9 @@ class Model:
         failure: SixhopError | None = None,
         finish_reason: str = "stop",
         calls: Sequence[ToolCall] = (),
+        limit: OutputLimit | None = None,
     ) -> None:
+        self.limit = limit
         self.pieces = pieces
         self.failure = failure
         self.finish_reason = finish_reason
@@ -142,7 +145,10 @@ class _Scripted:
     def __init__(self, model: Model) -> None:
         self._model = model
         self._result = Generation(
-            model="tiny", finish_reason=model.finish_reason, usage=Usage(10, 5)
+            model="tiny",
+            finish_reason=model.finish_reason,
+            usage=Usage(10, 5),
+            limit=model.limit,
         )
 
     @property
@@ -195,6 +201,10 @@ def text_of(events: Sequence[Event]) -> str:
 
 def degraded_of(events: Sequence[Event]) -> list[tuple[str, str]]:
     return [(event.mechanism, event.part) for event in events if isinstance(event, Degraded)]
+
+
+def reasons_of(events: Sequence[Event]) -> list[str]:
+    return [event.reason for event in events if isinstance(event, Degraded)]
 
 
 def skipped_of(events: Sequence[Event]) -> list[str]:

@@ -7,8 +7,9 @@ from services.domain.agents.research import AGENT as RESEARCH
 from services.domain.events import Restarted
 from services.domain.phrasing import foreign_number, phrasing_of
 from services.domain.ports import ToolResult
+from services.runtime.output_limit import LimitedBy, OutputLimit
 from tests.unit.domain.database import Database
-from tests.unit.domain.running import Model, Tools, answered, degraded_of, text_of
+from tests.unit.domain.running import Model, Tools, answered, degraded_of, reasons_of, text_of
 
 
 @pytest.mark.parametrize(
@@ -53,10 +54,14 @@ async def test_an_answer_with_invented_numbers_gives_way_to_the_documents(
 
 
 async def test_a_talk_that_is_cut_off_says_so(database: Database) -> None:
-    model = Model("Once upon a ", finish_reason="length")
+    limit = OutputLimit(256, LimitedBy.CALLER)
+    model = Model("Once upon a ", finish_reason="length", limit=limit)
 
     answer, events = await answered(CHAT, "Tell a story", Tools(database, "none"), model=model)
 
     assert text_of(events) == "Once upon a  …"
     assert degraded_of(events) == [("partial", "answer")]
     assert answer.missing == ("the end of the answer",)
+    assert reasons_of(events) == [
+        "tiny was cut off at the limit of 256 tokens that this agent sets"
+    ]

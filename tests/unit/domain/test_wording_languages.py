@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
 from services.domain import wording
 from services.domain.metrics.objections import OBJECTIONS, objection
 from services.runtime.call import Degradation, Fallback
+from services.runtime.output_limit import LimitedBy, OutputLimit
 from services.runtime.switch import Switch
 from tests.requirements import requirement
 
@@ -27,6 +29,10 @@ def switch(origin_reason: str = "", problem: str = QUOTED, *, continued: bool = 
     return Switch(model="small", problem=problem, origin_reason=origin_reason, continued=continued)
 
 
+def _cut_off(whose: LimitedBy, callers: bool, language: str) -> str:
+    return wording.cut_off("small", OutputLimit(40, whose), language, callers=callers)
+
+
 TOLD: dict[str, Callable[[str], str]] = {
     "why": lambda language: wording.why("sql", given("DEPENDENCY_FAILED", QUOTED), language),
     "open": lambda language: wording.why("sql", given("CIRCUIT_OPEN", QUOTED), language),
@@ -35,6 +41,11 @@ TOLD: dict[str, Callable[[str], str]] = {
     "advised": lambda language: wording.another_model(switch(problem=""), language),
     "continued": lambda language: wording.another_model(switch(continued=True), language),
     "no-model": lambda language: wording.no_model(QUOTED, language),
+    **{
+        f"cut-off-{whose.name}-{callers}": partial(_cut_off, whose, callers)
+        for whose in LimitedBy
+        for callers in (False, True)
+    },
     "not-used": lambda language: wording.not_used(
         "small", wording.ends_at_limit(language), language
     ),
@@ -65,6 +76,8 @@ def test_what_people_are_told_in_chinese_is_chinese_but_for_marked_quotations(na
     own = told.replace(MARKED, "")
     for known in NAMES:
         own = own.replace(known, "")
+    # Which has no name of its own in Chinese.
+    own = own.replace("token", "")
     assert HAN.search(own)
     assert not LATIN.search(own), told
 

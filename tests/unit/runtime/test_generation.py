@@ -7,6 +7,7 @@ import pytest
 from services.runtime.conversation import ToolCall
 from services.runtime.errors import DependencyFailedError
 from services.runtime.generation import GenerationStream, Usage, _is_content
+from services.runtime.output_limit import LimitedBy, OutputLimit
 from sixhop.model.v1 import model_pb2
 from sixhop.type.v1 import chat_pb2, usage_pb2
 from tests.requirements import requirement
@@ -45,6 +46,17 @@ async def test_the_text_comes_piece_by_piece_and_the_result_is_whole() -> None:
     assert generation.result.text == "one two"
     assert (generation.result.model, generation.result.finish_reason) == ("m-1", "length")
     assert generation.result.usage == Usage(3, 5, True)
+
+
+@requirement("run:whose-limit")
+async def test_where_a_text_was_cut_off_is_told_with_it() -> None:
+    cut = finished("length")
+    cut.finished.limit_token_count = 40
+    cut.finished.limited_by = "time"
+    generation = GenerationStream(stream(text("x"), cut))
+
+    assert [piece async for piece in generation] == ["x"]
+    assert generation.result.limit == OutputLimit(40, LimitedBy.TIME)
 
 
 async def test_only_text_is_text() -> None:

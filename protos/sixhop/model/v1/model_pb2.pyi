@@ -256,10 +256,18 @@ class GenerationFinished(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     FINISH_REASON_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
+    LIMIT_TOKEN_COUNT_FIELD_NUMBER: _builtins.int
+    LIMITED_BY_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """The model that wrote the text, as the provider names it."""
     finish_reason: _builtins.str
     """Why the provider stopped: `stop`, `length` or `tool_calls`."""
+    limit_token_count: _builtins.int
+    """For `length`, the tokens that the text could have at most; 0 otherwise."""
+    limited_by: _builtins.str
+    """For `length`, who has set that limit: `caller`, `settings` (of this hop), `time` (no more fits
+    the deadline) or `provider` (one of its own, which is then how much it wrote).
+    """
     @_builtins.property
     def usage(self) -> _usage_pb2.Usage:
         """What it cost."""
@@ -270,10 +278,12 @@ class GenerationFinished(_message.Message):
         model: _builtins.str = ...,
         finish_reason: _builtins.str = ...,
         usage: _usage_pb2.Usage | None = ...,
+        limit_token_count: _builtins.int = ...,
+        limited_by: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["finish_reason", b"finish_reason", "model", b"model", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["finish_reason", b"finish_reason", "limit_token_count", b"limit_token_count", "limited_by", b"limited_by", "model", b"model", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -314,7 +324,7 @@ class CountTokensResponse(_message.Message):
     token_count: _builtins.int
     """The tokens."""
     estimated: _builtins.bool
-    """True when this is our estimate, with its margin, and no tokenizer's count."""
+    """True when this is our estimate, and no tokenizer's count."""
     def __init__(
         self,
         *,

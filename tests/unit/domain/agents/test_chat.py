@@ -7,9 +7,10 @@ from services.domain.events import TextDelta
 from services.runtime.conversation import Message, ToolCall, ToolOffer
 from services.runtime.errors import DependencyFailedError, Origin
 from services.runtime.generation_options import GenerationOptions, ResponseFormat
+from services.runtime.output_limit import LimitedBy, OutputLimit
 from tests.requirements import requirement
 from tests.unit.domain.database import Database
-from tests.unit.domain.running import Model, Tools, answered, degraded_of, text_of
+from tests.unit.domain.running import Model, Tools, answered, degraded_of, reasons_of, text_of
 
 LOOK_UP = ToolOffer("look_up", "Finds parcels.", "{}")
 CALLS = (ToolCall("a", "look_up", '{"parcel": 7}'), ToolCall("b", "look_up", '{"parcel": 8}'))
@@ -141,13 +142,17 @@ async def test_the_caller_says_how_to_generate_and_for_the_rest_the_agent_does(
 
 @requirement("conversing:length")
 @pytest.mark.parametrize(
-    ("options", "text"),
-    [(None, "Half an …"), (GenerationOptions(max_output_tokens=5), "Half an")],
+    ("options", "text", "whose"),
+    [
+        (None, "Half an …", "that this agent sets"),
+        (GenerationOptions(max_output_tokens=5), "Half an", "that was asked for"),
+    ],
 )
 async def test_a_cut_answer_says_so_and_is_left_as_it_is_for_who_reads_the_finish_reason(
-    database: Database, options: GenerationOptions | None, text: str
+    database: Database, options: GenerationOptions | None, text: str, whose: str
 ) -> None:
-    model = Model("Half an", finish_reason="length")
+    limit = OutputLimit(5, LimitedBy.CALLER)
+    model = Model("Half an", finish_reason="length", limit=limit)
 
     answer, events = await answered(
         AGENT, "Hi", Tools(database, "none"), model=model, options=options
@@ -157,3 +162,4 @@ async def test_a_cut_answer_says_so_and_is_left_as_it_is_for_who_reads_the_finis
     assert answer.finish_reason == "length"
     assert answer.missing == ("the end of the answer",)
     assert degraded_of(events) == [("partial", "answer")]
+    assert reasons_of(events) == [f"tiny was cut off at the limit of 5 tokens {whose}"]
