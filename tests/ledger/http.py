@@ -3,6 +3,15 @@
 from tests.ledger.entry import Requirement
 
 HTTP: dict[str, Requirement] = {
+    "http:client-errors": Requirement(
+        "OpenAI's clients raise their own type of error for every failure, before an answer and in "
+        "the middle of one, and do not repeat what was tried in vain.",
+        "issue 5",
+    ),
+    "http:curl": Requirement(
+        "curl asks and reads without anything else.",
+        "issue 5",
+    ),
     "http:document-is-true": Requirement(
         "The OpenAPI document is valid, and names the endpoints that are served and no other.",
         "issue 5",
@@ -17,13 +26,29 @@ HTTP: dict[str, Requirement] = {
         "and OpenAI's clients repeat by themselves only what did nothing.",
         "design 5, issue 5",
     ),
+    "http:langchain": Requirement(
+        "LangChain's client for OpenAI chats, streams and calls tools.",
+        "issue 5",
+    ),
     "http:never-two-texts": Requirement(
         "A client that cannot take text back never gets two models' texts in one answer.",
         "design 7, issue 5",
     ),
+    "http:openai-javascript": Requirement(
+        "OpenAI's JavaScript client chats, streams, calls tools, waits and leaves.",
+        "issue 5",
+    ),
+    "http:openai-python": Requirement(
+        "OpenAI's Python client chats, streams, calls tools, waits and leaves.",
+        "issue 5",
+    ),
     "http:requests-are-read-or-refused": Requirement(
         "A request for a chat is honoured whole; a field that cannot be is refused by its name, "
         "and what would not change the answer is taken.",
+        "issue 5",
+    ),
+    "http:tool-rounds": Requirement(
+        "A client is asked for its tools, whole or in a stream, and goes on from their results.",
         "issue 5",
     ),
 }
