@@ -6,7 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from services.runtime.clock import Clock
-from services.runtime.compression.compress import CannotFitError, Compressed, smallest
+from services.runtime.compression.compress import (
+    CannotFitError,
+    Compressed,
+    for_another_model,
+    smallest,
+)
 from services.runtime.compression.compressor import Compressor
 from services.runtime.compression.tokens import (
     ESTIMATE,
@@ -168,6 +173,7 @@ class Backup:
         if lacking := self._lacking(options):
             raise DoesNotFitError(f"it cannot do, or has not told that it can: {lacking}")
         window = self.card.window_tokens if self.card else rules.window_tokens
+        messages = for_another_model(messages, keep_reasoning=self._wants_reasoning)
         last = [Message("assistant", prefix)] if prefix else []
         output = self._output(options.max_output_tokens, window, prefix)
         granted = replace(options, max_output_tokens=output)
@@ -177,7 +183,7 @@ class Backup:
         wanted = min(room, self._readable(left_s), whole)
         if compressed:
             wanted = min(wanted, int(COMPRESSED_RATIO * whole))
-        if len(smallest(messages)) == len(messages):
+        if len(smallest(messages, keep_reasoning=self._wants_reasoning)) == len(messages):
             # There is nothing that could be left out.
             wanted = room
         if whole <= min(wanted, SURE_RATIO * room):
@@ -210,11 +216,17 @@ class Backup:
                     target_tokens=target,
                     timeout_s=max(0.0, until - self._clock.now()),
                     language=language,
+                    keep_reasoning=self._wants_reasoning,
                     exact=self.model.count if self.card else None,
                 )
             except CannotFitError as error:
                 problem = str(error)
         raise DoesNotFitError(problem)
+
+    @property
+    def _wants_reasoning(self) -> bool:
+        """Return whether it takes reasoning back; one that has not told gets none."""
+        return self.card is not None and self.card.wants_reasoning
 
     def _lacking(self, options: GenerationOptions) -> str:
         """Return what it cannot do of what is asked for; empty when it can do it all.

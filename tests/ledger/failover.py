@@ -67,6 +67,11 @@ FAILOVER: dict[str, Requirement] = {
         "and it is back soon after it is well.",
         "issue 4",
     ),
+    "failover:reasoning": Requirement(
+        "A second model gets the reasoning before tool calls back where it wants that, as DeepSeek "
+        "does, and none otherwise.",
+        "issue 4",
+    ),
     "failover:restarted": Requirement(
         "A model that fails in the middle of restartable text is replaced: `restarted`, then the "
         "second one's whole text, with what was said before it.",

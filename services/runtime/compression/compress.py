@@ -45,7 +45,7 @@ class Compressed:
 
 def smallest(messages: Sequence[Message], *, keep_reasoning: bool = False) -> tuple[Message, ...]:
     """Return the least that a compression leaves: what instructs, and the last rounds."""
-    parts = split(_for_another_vendor(messages, keep_reasoning))
+    parts = split(for_another_model(messages, keep_reasoning=keep_reasoning))
     return _joined(parts, len(_droppable(parts)), Note())
 
 
@@ -70,15 +70,14 @@ def compress(
         target_tokens: what the model can read, less its answer and the tools that it is offered.
         language: of the note, `en` or `zh`.
         counter: counts as the model does.
-        keep_reasoning: the model is of the family that wrote the reasoning in the conversation
-            and wants it back with tool calls; no other takes it.
+        keep_reasoning: the model wants the reasoning before its tool calls back; no other takes it.
         with_note: look for what to note; without, rounds are left out and only that is said.
         extract: finds keywords; the best that is installed, without.
 
     Raises:
         CannotFitError: what always stays is too long.
     """
-    moved = _for_another_vendor(messages, keep_reasoning)
+    moved = for_another_model(messages, keep_reasoning=keep_reasoning)
     before = counter.count(moved)
     parts = split(moved)
     if before.count <= target_tokens:
@@ -115,11 +114,15 @@ class _Room:
         return self.counter.count((Message("system", text),)).count <= self.tokens
 
 
-def _for_another_vendor(messages: Sequence[Message], keep_reasoning: bool) -> tuple[Message, ...]:
-    """Return messages without reasoning, but for what its own vendor insists on.
+def for_another_model(messages: Sequence[Message], *, keep_reasoning: bool) -> tuple[Message, ...]:
+    """Return messages without reasoning, but for what a model wants back.
 
-    DeepSeek refuses a tool call that comes back without the reasoning before it, and needs no
-    other; other vendors refuse or misread any.
+    DeepSeek refuses a tool call that comes back without a field for the reasoning before it, and
+    needs no other; other vendors refuse or misread any.
+
+    Args:
+        messages: the conversation.
+        keep_reasoning: whether the model wants the reasoning before its tool calls back.
     """
     return tuple(
         replace(message, reasoning="")

@@ -1,12 +1,13 @@
 """Holds the model that stands in to being sent what it can read in time."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from services.runtime.backup import DoesNotFitError, Fitted
 from services.runtime.compression.tokens import ESTIMATE
-from services.runtime.conversation import Message
+from services.runtime.conversation import Message, ToolCall
 from services.runtime.generation import ModelCard
 from services.runtime.policies.fallback import BackupConfig
 from tests.requirements import requirement
@@ -73,6 +74,41 @@ async def test_a_conversation_whose_end_alone_is_too_long_does_not_fit() -> None
 
     with pytest.raises(DoesNotFitError):
         await fitted(both, [Message("user", SENTENCE * 2000)])
+
+
+REASONED = [
+    Message("user", "Where is order 4711?"),
+    Message("assistant", "", (ToolCall("c1", "sql", "{}"),), reasoning="I have to look it up."),
+    Message("tool", "shipped", tool_call_id="c1"),
+    Message("assistant", "It was shipped.", reasoning="The result says so."),
+    Message("user", "And the last one?"),
+]
+
+
+@requirement("failover:reasoning")
+@pytest.mark.parametrize("rounds", [0, 60])
+@pytest.mark.parametrize(
+    ("card", "sent"),
+    [
+        (replace(CARD, wants_reasoning=True), ["", "I have to look it up.", "", "", ""]),
+        (CARD, [""] * 5),
+        (None, [""] * 5),
+    ],
+    ids=["wants it", "does not", "has not told"],
+)
+async def test_reasoning_before_tool_calls_goes_back_only_to_a_model_that_wants_it(
+    rounds: int, card: ModelCard | None, sent: list[str]
+) -> None:
+    both = pair([])
+    both.backup.card = card
+
+    found = await fitted(both, [*talk(rounds)[:-1], *REASONED])
+
+    assert bool(found.compression) is (rounds > 0)
+    assert [message.reasoning for message in found.messages[-5:]] == sent
+    assert [message.content for message in found.messages[-5:]] == [
+        message.content for message in REASONED
+    ]
 
 
 async def test_where_less_was_advised_half_of_it_is_sent() -> None:
