@@ -57,7 +57,7 @@ class ToolPort(Protocol):
         *,
         sources: Sequence[DataSource],
         language: str,
-        run_id: str,
+        request_id: str,
         partial: Mapping[str, JsonValue] | None = None,
         optional: bool = False,
         limit_s: float | None = None,
@@ -69,7 +69,7 @@ class ToolPort(Protocol):
             arguments: as its schema says.
             sources: the data that the question is about.
             language: the run's.
-            run_id: the run.
+            request_id: names the execution: see `request_id`.
             partial: what the agent has without the answer, if anything.
             optional: whether the agent can do without it.
             limit_s: how long it may take, when that is less than the run has.
@@ -125,7 +125,7 @@ class ToolClient:
         *,
         sources: Sequence[DataSource],
         language: str,
-        run_id: str,
+        request_id: str,
         partial: Mapping[str, JsonValue] | None = None,
         optional: bool = False,
         limit_s: float | None = None,
@@ -144,7 +144,7 @@ class ToolClient:
         alternatives = self._fallbacks.alternatives(
             declared, digest, partial=partial, optional=optional, tell=told.append
         )
-        request = _request(asked, run_id)
+        request = _request(asked, request_id)
         try:
             response = await self._call(request, declared, alternatives, limit_s)
         except SixhopError as error:
@@ -213,13 +213,13 @@ def _agents_own(alternatives: Sequence[Alternative]) -> list[Alternative]:
     return [each for each in alternatives if each.mechanism in AGENTS_OWN]
 
 
-def _request(asked: Asked, run_id: str) -> tool_pb2.ExecuteToolRequest:
+def _request(asked: Asked, request_id: str) -> tool_pb2.ExecuteToolRequest:
     packed = Struct()
     packed.update(dict(asked.arguments))
     return tool_pb2.ExecuteToolRequest(
         name=asked.name,
         arguments=packed,
-        request_id=request_id(run_id, asked.name, asked.arguments),
+        request_id=request_id,
         sources=[
             artifact_pb2.DataSource(name=source.name, content=source.content)
             for source in asked.sources

@@ -287,13 +287,14 @@ class Run(Telling):
         step = self._begin(name, title)
         began = self._ports.clock.now()
         try:
-            self._refuse_repeat(name, arguments)
+            action = request_id(self._inbound.identity.run_id, name, arguments)
+            self._refuse_repeat(name, action)
             result = await self._ports.tools.execute(
                 name,
                 arguments,
                 sources=self.sources,
                 language=self.language,
-                run_id=self._inbound.identity.run_id,
+                request_id=action,
                 partial=None if partial is None else partial.data,
                 optional=optional,
                 limit_s=limit_s,
@@ -308,9 +309,8 @@ class Run(Telling):
             self._tell_given(name, part, partial, given)
         return result
 
-    def _refuse_repeat(self, name: str, arguments: Mapping[str, JsonValue]) -> None:
+    def _refuse_repeat(self, name: str, action: str) -> None:
         """Refuse what the agent has done before; the runtime's own retries do not come here."""
-        action = request_id(self._inbound.identity.run_id, name, arguments)
         if action in self._actions:
             raise LoopDetectedError(wording.repeated(name, self.language), cause="same_action")
         self._actions.add(action)

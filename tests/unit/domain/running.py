@@ -53,7 +53,7 @@ class Tools:
         *,
         sources: Sequence[DataSource],
         language: str,
-        run_id: str,
+        request_id: str,
         partial: Mapping[str, JsonValue] | None = None,
         optional: bool = False,
         limit_s: float | None = None,

@@ -42,9 +42,11 @@ class Dependency:
     def __init__(self, *steps: tuple[float, SixhopError | str]) -> None:
         """Take how long each call takes, and its text or its error."""
         self._steps = list(steps)
+        self.sent: list[Any] = []
 
     async def unary(self, rpc: object, request: object, **how: Any) -> tool_pb2.ExecuteToolResponse:
         """Do the next step."""
+        self.sent.append(request)
         length_s, outcome = self._steps.pop(0)
         await CLOCK.sleep(length_s)
         if isinstance(outcome, SixhopError):
@@ -68,6 +70,7 @@ class Calls:
         )
         driver = FallbackDriver(FallbackConfig(), CLOCK) if engine else None
         dependency: Any = Dependency(*steps)
+        self.sent: list[Any] = dependency.sent
         self._client = ToolClient(dependency, lambda name: self.declared, driver)
 
     async def execute(self, count: int = 1, **how: Any) -> ToolResult:
@@ -76,7 +79,7 @@ class Calls:
         arguments: Mapping[str, JsonValue] = {"query": "select 1"}
         for _ in range(count):
             result = await self._client.execute(
-                "sql", arguments, sources=(), language="en", run_id="run-1", **how
+                "sql", arguments, sources=(), language="en", request_id="the-action", **how
             )
         return result
 
@@ -86,6 +89,14 @@ def given(result: ToolResult) -> tuple[object, str, str]:
     degradation = result.degradation
     assert degradation is not None
     return result.data.get("text"), degradation.mechanism.value, degradation.reason
+
+
+def test_an_execution_travels_under_the_id_that_its_run_gave_it() -> None:
+    calls = Calls((0.1, "rows"))
+
+    in_no_time(calls.execute())
+
+    assert [request.request_id for request in calls.sent] == ["the-action"]
 
 
 def test_a_call_that_outlives_its_limit_gives_the_best_that_is_declared() -> None:

@@ -16,7 +16,7 @@ from services.domain.events import (
     StepState,
     TextDelta,
 )
-from services.domain.ports import ToolResult
+from services.domain.ports import ToolResult, request_id
 from services.domain.run import Ports, Run
 from services.domain.sources import DataSource
 from services.domain.telling import MAX_STEPS
@@ -41,7 +41,7 @@ class OneTool:
         *,
         sources: Sequence[DataSource],
         language: str,
-        run_id: str,
+        request_id: str,
         partial: Mapping[str, JsonValue] | None = None,
         optional: bool = False,
         limit_s: float | None = None,
@@ -52,7 +52,7 @@ class OneTool:
             "arguments": arguments,
             "sources": sources,
             "language": language,
-            "run_id": run_id,
+            "request_id": request_id,
         }
         self._clock.advance(1.5)
         if self._failure is not None:
@@ -100,7 +100,7 @@ async def test_a_tool_is_a_step_with_a_beginning_and_an_end(clock: ManualClock) 
         "arguments": {"query": "select 1"},
         "sources": (DataSource("a.csv"),),
         "language": "zh",
-        "run_id": "run-1",
+        "request_id": request_id("run-1", "sql", {"query": "select 1"}),
     }
 
 
