@@ -3,29 +3,18 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 
 from services.model.backend import Piece
-from services.model.vitals import VITALS, Vitals, WaitState
+from services.model.vitals import VITALS, Vitals
 from services.runtime.clock import Clock
 from services.runtime.doorbell import Doorbell
+from services.runtime.generation import Wait
 from services.runtime.heartbeat import HeartbeatSettings
 
 STOP_TIMEOUT_S = 1.0
 """How long a generation that is left may take to close its connection; it needs no wait for it."""
 
 Opening = AbstractAsyncContextManager[AsyncIterator[Piece]]
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """Says that the provider is waited for; lengths in seconds."""
-
-    state: WaitState
-    silence_s: float
-    """How long no content was heard."""
-    remaining_s: float
-    """What this hop has left to answer."""
 
 
 class _Handoff:
@@ -63,7 +52,7 @@ class _Handoff:
 
 async def with_heartbeats(
     opening: Opening, heartbeat: HeartbeatSettings, clock: Clock, until: float
-) -> AsyncGenerator[Piece | Waiting, None]:
+) -> AsyncGenerator[Piece | Wait, None]:
     """Yield what a generation gives; silence becomes a heartbeat.
 
     A task of its own opens and reads the generation: its waits, their limits and its policies are
@@ -100,7 +89,7 @@ async def with_heartbeats(
                 return
             elif (now := clock.now()) >= due:
                 told_at = now
-                yield Waiting(vitals.state, now - vitals.heard_at, until - now)
+                yield Wait(vitals.state, now - vitals.heard_at, until - now)
     finally:
         task.cancel()
         # Waited for and not awaited: the end of a cancelled task must not become ours.

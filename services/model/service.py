@@ -24,7 +24,7 @@ from services.model.counting import PromptCounter
 from services.model.examination import connect_findings
 from services.model.fitting import fitted
 from services.model.health import telling_health
-from services.model.heartbeats import Waiting, with_heartbeats
+from services.model.heartbeats import with_heartbeats
 from services.model.http import HttpDoor
 from services.model.pace import Pace, PacedWire
 from services.model.prompts import checked, require_messages
@@ -40,6 +40,7 @@ from services.runtime.conversation import (
 )
 from services.runtime.durations import set_duration
 from services.runtime.errors import InvalidArgumentError
+from services.runtime.generation import Wait
 from services.runtime.generation_options import format_from_wire
 from services.runtime.heartbeat import HeartbeatSettings
 from services.runtime.http_pools import PoolSize, open_pools
@@ -169,7 +170,7 @@ class ModelService(ModelServiceServicer):
             set_duration(description.first_token_duration, first_s)
         return description
 
-    def _event(self, sequence: int, piece: Piece | Waiting) -> model_pb2.GenerateResponse:
+    def _event(self, sequence: int, piece: Piece | Wait) -> model_pb2.GenerateResponse:
         event = model_pb2.GenerateResponse(sequence=sequence)
         if isinstance(piece, Finish):
             event.finished.model = self._settings.label(piece.model)
@@ -181,7 +182,7 @@ class ModelService(ModelServiceServicer):
                     estimated=piece.usage.estimated,
                 )
             )
-        elif isinstance(piece, Waiting):
+        elif isinstance(piece, Wait):
             event.thinking.state = piece.state
             set_duration(event.thinking.silence_duration, piece.silence_s)
             set_duration(event.thinking.remaining_duration, piece.remaining_s)

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.model.backend import Piece, Reasoning, Text
-from services.model.heartbeats import Waiting, with_heartbeats
+from services.model.heartbeats import with_heartbeats
 from services.model.vitals import VITALS
 from services.runtime.errors import SelfUnavailableError
+from services.runtime.generation import Wait
 from services.runtime.heartbeat import HeartbeatSettings
 from tests.requirements import requirement
 from tests.unit.runtime.fake_time import START, LoopClock, in_no_time
@@ -58,7 +59,7 @@ class Generation:
                 yield step
 
 
-Told = tuple[float, Piece | Waiting]
+Told = tuple[float, Piece | Wait]
 
 
 async def told(generation: Generation, *, time_s: float = 30.0, take: int = 1000) -> list[Told]:
@@ -75,7 +76,7 @@ async def told(generation: Generation, *, time_s: float = 30.0, take: int = 1000
 
 def beats(heard: list[Told]) -> list[tuple[float, str]]:
     """Return the heartbeats among it: their times and states."""
-    return [(at, piece.state.value) for at, piece in heard if isinstance(piece, Waiting)]
+    return [(at, piece.state) for at, piece in heard if isinstance(piece, Wait)]
 
 
 @requirement("heartbeat:tells-what-is-waited-for")
@@ -84,7 +85,7 @@ def test_silence_is_told_after_a_fifth_of_a_second_and_then_every_second() -> No
 
     assert beats(heard) == [(0.2, "silent"), (1.2, "silent"), (2.2, "silent")]
     first = heard[0][1]
-    assert isinstance(first, Waiting)
+    assert isinstance(first, Wait)
     assert (first.silence_s, first.remaining_s) == pytest.approx((0.2, 29.8))
     assert heard[-1] == (3.0, Text("a"))
 
@@ -97,7 +98,7 @@ def test_opening_is_told_as_well_and_reasoning_is_told_from_silence() -> None:
 
     assert beats(heard) == [(0.2, "queued"), (1.2, "reasoning"), (2.2, "silent")]
     # Counted from the last content, and not from the last heartbeat.
-    silences = [piece.silence_s for _, piece in heard if isinstance(piece, Waiting)]
+    silences = [piece.silence_s for _, piece in heard if isinstance(piece, Wait)]
     assert silences == pytest.approx([0.2, 0.4, 0.7])
 
 
@@ -141,7 +142,7 @@ def test_heartbeats_end_with_the_generations_failure() -> None:
 
 def test_what_came_before_a_failure_is_given_before_it() -> None:
     generation = Generation([Text("a"), Text("b"), SelfUnavailableError("gone")])
-    heard: list[Piece | Waiting] = []
+    heard: list[Piece | Wait] = []
 
     async def scenario() -> None:
         async for piece in with_heartbeats(
