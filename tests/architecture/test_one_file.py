@@ -121,7 +121,7 @@ class DoublingTools:
         *,
         sources: Sequence[DataSource],
         language: str,
-        run_id: str,
+        request_id: str,
         partial: Mapping[str, JsonValue] | None = None,
         optional: bool = False,
         limit_s: float | None = None,
