@@ -12,10 +12,8 @@ from gateway.http.door import http_door
 from gateway.http.front import Front
 from gateway.http.sse import KeepAlive
 from gateway.runner import Runner
-from gateway.runs.book import RunBook
-from gateway.runs.reading import RunReader
+from gateway.runs.shelf import open_shelf
 from gateway.runs.starting import RunStarter
-from services.runtime.background import background
 from services.runtime.process import Hop
 from services.runtime.topology import GATEWAY, ROUTING
 from sixhop.gateway.v1 import gateway_pb2
@@ -56,7 +54,8 @@ async def open_hop(hop: Hop) -> AsyncIterator[None]:
     """Open the gateway hop: it can work once its doors are open."""
     settings = hop.config.section(GATEWAY, GatewaySettings)
     async with hop.dependency(ROUTING) as routing:
-        book = RunBook(hop.pod, settings.runs, hop.clock)
+        shelf = open_shelf(hop, settings.runs)
+        book = shelf.book
         hop.door.surround(book)
         runner = Runner(routing, settings, book)
         add_GatewayServiceServicer_to_server(GatewayServicer(runner), hop.server)
@@ -71,9 +70,9 @@ async def open_hop(hop: Hop) -> AsyncIterator[None]:
                 hop.clock, settings.http_idle_limit_s / 3, settings.http_unread_timeout_s
             ),
             starter=starter,
-            reader=RunReader(book.memory),
+            reader=shelf.reader,
         )
         hop.draining.append(starter.drain)
-        async with background(book.tidy_forever()), aclosing(starter), http_door(front):
+        async with shelf.keeping(), aclosing(starter), http_door(front):
             await hop.health.set_ready()
             yield

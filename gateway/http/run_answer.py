@@ -1,7 +1,7 @@
 """Writes runs, their events and their files for HTTP clients."""
 
 import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any
@@ -10,6 +10,7 @@ from urllib.parse import quote
 import orjson
 
 from gateway.runs.log import Told
+from gateway.runs.reading import Found, RunReader
 from gateway.runs.record import ANSWERED, RunRecord
 from gateway.runs.run import LagError, Run
 
@@ -17,6 +18,8 @@ GAP = "gap"
 """The event that says which events are gone: the reader came, or was, too late for them."""
 ENDED = "ended"
 """The last event of a run that has ended, however; it says how."""
+ELSEWHERE = "elsewhere"
+"""The first event of a run that another gateway runs: all of its events come at its end."""
 GONE = "gone"
 """The last event of a run that is not kept any more."""
 _MEDIA_TYPE = re.compile(r"[a-z0-9.+-]{1,60}/[a-z0-9.+-]{1,60}")
@@ -78,19 +81,30 @@ def whole(run: Run) -> dict[str, Any]:
     }
 
 
-def page(runs: Sequence[Run], limit: int) -> dict[str, Any]:
+def page(found: Found, limit: int) -> dict[str, Any]:
     """Return a list of runs; `next` is there when more follow."""
-    shown = runs[:limit]
-    more = shown[-1].record if len(runs) > limit else None
+    shown = found.runs[:limit]
+    more = shown[-1].record if len(found.runs) > limit else None
     return {
         "object": "list",
         "data": [summary(run) for run in shown],
         "next": f"{more.started_ms}-{more.run_id}" if more is not None else None,
+        "partial": found.partial,
     }
 
 
-async def event_chunks(run: Run, after: int) -> AsyncGenerator[bytes, None]:
-    """Yield the events of a run after a number, as bytes of the wire, until it has ended."""
+async def event_chunks(run: Run, after: int, reader: RunReader) -> AsyncGenerator[bytes, None]:
+    """Yield the events of a run after a number, as bytes of the wire, until it has ended.
+
+    Those of a run of another gateway come together, once it has ended, and that is told first.
+    """
+    if run.elsewhere and run.live:
+        yield _sse(ELSEWHERE, None, {"gateway": run.record.gateway})
+        ended = await reader.ended(run)
+        if ended is None:
+            yield _gone()
+            return
+        run = ended
     first = run.log.first
     if after < first - 1:
         yield _gap(after + 1, first - 1, "evicted")
@@ -102,8 +116,8 @@ async def event_chunks(run: Run, after: int) -> AsyncGenerator[bytes, None]:
     except LagError:
         yield _gap(after + 1, run.log.first - 1, "slow_reader")
         return
-    if run.live:
-        yield _sse(GONE, None, {"reason": "the run is not kept any more"})
+    if run.gone:
+        yield _gone()
     else:
         yield _sse(ENDED, run.log.sequence + 1, whole(run))
 
@@ -143,6 +157,10 @@ def _answer(run: Run) -> dict[str, Any] | None:
 def _event(told: Told) -> bytes:
     data = {"sequence": told.sequence, "at_ms": told.at_ms, "kind": told.kind, **told.data}
     return _sse(told.kind, told.sequence, data)
+
+
+def _gone() -> bytes:
+    return _sse(GONE, None, {"reason": "the run is not kept any more"})
 
 
 def _gap(first: int, last: int, reason: str) -> bytes:

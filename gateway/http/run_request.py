@@ -9,8 +9,8 @@ from starlette.datastructures import Headers, QueryParams
 from gateway.http.arriving import ENVOY_TIMEOUT_HEADER
 from gateway.http.chat_fields import SourceFile
 from gateway.http.chat_messages import AssistantMessage, UserMessage
-from gateway.runs.reading import Wanted
 from gateway.runs.record import Status
+from gateway.runs.wanted import Wanted
 from services.runtime.errors import InvalidArgumentError
 from sixhop.gateway.v1 import gateway_pb2
 from sixhop.type.v1 import run_pb2

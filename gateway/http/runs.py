@@ -92,7 +92,7 @@ async def cancel_run(request: Request) -> Response:
     """End a run."""
 
     async def serve(front: Front, inbound: Inbound) -> Response:
-        run = await _find(front, inbound, request)
+        run = await front.reader.own(inbound.identity.tenant, request.path_params["run_id"])
         cancel(run)
         return _json(summary(run), 202 if run.live else 200)
 
@@ -141,7 +141,7 @@ async def _read(front: Front, run: Run, after: int) -> AsyncGenerator[bytes, Non
     reading = object()
     front.readers.add(reading)
     try:
-        async with aclosing(event_chunks(run, after)) as chunks:
+        async with aclosing(event_chunks(run, after, front.reader)) as chunks:
             async for chunk in chunks:
                 yield chunk
     finally:

@@ -1,5 +1,7 @@
 """Keeps the book of runs: takes each in as it comes, whichever door it came by, and shows them."""
 
+from collections.abc import Callable
+
 from gateway.config import RunsSettings
 from gateway.runs.memory import RunMemory
 from gateway.runs.record import RunRecord, Status, error_json
@@ -24,12 +26,26 @@ class RunBook(Guard[Inbound]):
     a run: what goes wrong here is logged.
     """
 
-    def __init__(self, pod: str, settings: RunsSettings, clock: Clock) -> None:
-        """Take this process's name, how much is kept, and the clock."""
+    def __init__(
+        self,
+        pod: str,
+        settings: RunsSettings,
+        clock: Clock,
+        share: Callable[[Run], None] = lambda run: None,
+    ) -> None:
+        """Take what is around runs.
+
+        Args:
+            pod: this process.
+            settings: how much is kept.
+            clock: the clock.
+            share: is told of every run that begins or ends here, but for those that are refused.
+        """
         self.memory = RunMemory(settings, clock)
         self._pod = pod
         self._settings = settings
         self._clock = clock
+        self._share = share
         self._log = get_logger()
 
     def begin(self, inbound: Inbound, question: run_pb2.Question, agent: str) -> None:
@@ -45,6 +61,7 @@ class RunBook(Guard[Inbound]):
             run = Run(record, inbound, self._clock)
             inbound.kept = run
             self.memory.begin(run)
+            self._share(run)
         except Exception as error:  # a defect here must not end the run
             self._defect(error)
 
@@ -55,9 +72,6 @@ class RunBook(Guard[Inbound]):
             return
         try:
             self.memory.take(run, event)
-            if event.HasField("finished"):
-                for artifact in event.finished.artifacts:
-                    self.memory.take_file(run, artifact)
         except Exception as error:  # a defect here must not end the run
             inbound.kept = None
             self._defect(error)
@@ -87,6 +101,7 @@ class RunBook(Guard[Inbound]):
             told = error_json(error, inbound, self._clock.now())
         run.end(_status(run.record, error), told)
         self.memory.end(run)
+        self._share(run)
 
     def _refused(self, inbound: Inbound, error: SixhopError) -> None:
         # No policy let it pass, so nobody has looked at its question. Who is not known has no runs.

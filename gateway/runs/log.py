@@ -168,7 +168,11 @@ class EventLog:
         """Return a log of events that were told before."""
         log = cls()
         for told in events:
-            log._put(told)
+            if told.kind == TEXT and told.data["text"] is not None:
+                log.sequence = told.sequence - 1
+                log.add_text(told.at_ms, told.data["text"])
+            else:
+                log._put(told)
         return log
 
     def _put(self, told: Told) -> int:

@@ -1,8 +1,10 @@
 """Keeps the recent runs of this process in memory, within a count, an age and a size."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from gateway.config import RunsSettings
+from gateway.runs.event_json import FINISHED, UNKNOWN
+from gateway.runs.log import EventLog
 from gateway.runs.run import Run
 from services.runtime.clock import Clock
 from sixhop.type.v1 import artifact_pb2, run_pb2
@@ -52,19 +54,14 @@ class RunMemory:
         self._make_room(run)
 
     def take(self, run: Run, event: run_pb2.RunEvent) -> None:
-        """Take an event of a run."""
-        if not run.gone:
-            self._count(run, run.take(event))
-
-    def take_file(self, run: Run, artifact: artifact_pb2.Artifact) -> None:
-        """Take a file of a run, if it fits."""
+        """Take an event of a run, with its files as far as they fit."""
         if run.gone:
             return
-        size, most = len(artifact.content), self._settings.max_run_bytes
-        if size + run.byte_count > most:
-            run.take_file(artifact, keep=False)
-            return
-        self._count(run, run.take_file(artifact, keep=True))
+        kind = event.WhichOneof("event") or UNKNOWN
+        self._count(run, run.take(kind, event))
+        if kind == FINISHED:
+            for artifact in event.finished.artifacts:
+                self._take_file(run, artifact)
 
     def end(self, run: Run) -> None:
         """Keep a run that has ended as one of those that may go."""
@@ -98,6 +95,12 @@ class RunMemory:
                 if _age_s(run, now) <= settings.max_age_s:
                     break
                 self._evict(run)
+
+    def _take_file(self, run: Run, artifact: artifact_pb2.Artifact) -> None:
+        if run.gone:
+            return
+        fits = run.byte_count + len(artifact.content) <= self._settings.max_run_bytes
+        self._count(run, run.take_file(artifact, keep=fits))
 
     def _replace(self, run: Run) -> None:
         older = self.find(*run.key)
@@ -141,14 +144,10 @@ class RunMemory:
                 del kept[run.key]
         self.byte_count -= run.byte_count
         run.gone = True
-        run.files.clear()
+        # Whoever still holds it holds nothing but its record.
+        run.files, run.log = {}, EventLog()
         run.wake()
 
 
 def _age_s(run: Run, now: float) -> float:
     return 0.0 if run.ended_at is None else now - run.ended_at
-
-
-def newest_first(runs: Iterable[Run]) -> list[Run]:
-    """Return runs by when they came, the newest first."""
-    return sorted(runs, key=lambda run: (run.record.started_ms, run.record.run_id), reverse=True)

@@ -1,67 +1,122 @@
-"""Finds the runs that a tenant may see."""
+"""Finds the runs that a tenant may see, here and at other gateways."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gateway.runs.memory import RunMemory, newest_first
+from gateway.runs.memory import RunMemory
 from gateway.runs.run import Run
-from services.runtime.errors import NotFoundError
+from gateway.runs.sharing import SharedRuns, StoreAwayError
+from gateway.runs.wanted import Wanted, newest_first
+from services.runtime.clock import Clock
+from services.runtime.errors import NotFoundError, NotServedHereError, SelfUnavailableError
+
+LOOK_S = 0.25
+"""How often a run of another gateway is looked at by who waits for its end."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """Says which runs are looked for."""
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Is what was found of many runs."""
 
-    tenant: str
-    status: str = ""
-    """Empty takes all."""
-    agent: str = ""
-    """Empty takes all."""
-    before: tuple[int, str] | None = None
-    """The start and the name of a run: only older ones are wanted. None begins with the newest."""
-    limit: int = 50
-
-    def takes(self, run: Run) -> bool:
-        """Tell whether a run is one of these."""
-        record = run.record
-        return (
-            record.tenant == self.tenant
-            and (not self.status or record.status == self.status)
-            and (not self.agent or record.agent == self.agent)
-            and (self.before is None or (record.started_ms, record.run_id) < self.before)
-        )
+    runs: Sequence[Run]
+    """The newest first; one more than wanted says that more follow."""
+    partial: bool
+    """Whether other gateways may have more: what they share could not be asked."""
 
 
 class RunReader:
     """Shows runs to their own tenants."""
 
-    def __init__(self, memory: RunMemory) -> None:
-        """Take the runs of this process."""
+    def __init__(self, memory: RunMemory, clock: Clock, shared: SharedRuns | None = None) -> None:
+        """Take the runs of this process, the clock, and those that gateways share, if they do."""
         self._memory = memory
+        self._clock = clock
+        self._shared = shared
 
     async def find(self, tenant: str, run_id: str) -> Run:
-        """Return a run of a tenant.
+        """Return a run of a tenant, wherever it is kept.
 
         Raises:
             NotFoundError: it has none of that name, or it is not kept any more.
+            SelfUnavailableError: it is not here, and what gateways share cannot be asked.
         """
         run = self._memory.find(tenant, run_id)
+        if run is None and self._shared is not None:
+            try:
+                run = await self._shared.find(tenant, run_id)
+            except StoreAwayError:
+                raise _away() from None
         if run is None:
             raise NotFoundError("run", run_id)
         return run
 
-    async def list(self, wanted: Wanted) -> Sequence[Run]:
-        """Return a tenant's runs, the newest first; one more than wanted says that more follow."""
-        found = newest_first(run for run in self._memory if wanted.takes(run))
-        return found[: wanted.limit + 1]
+    async def own(self, tenant: str, run_id: str) -> Run:
+        """Return a run that this gateway can end, or one that has ended.
+
+        Raises:
+            NotServedHereError: another gateway runs it; and as `find` does.
+        """
+        run = await self.find(tenant, run_id)
+        if run.elsewhere and run.live:
+            raise NotServedHereError(
+                f"the run is at the gateway {run.record.gateway}; end it there, or end its call",
+                cause="elsewhere",
+                details={"gateway": run.record.gateway},
+            )
+        return run
+
+    async def list(self, wanted: Wanted) -> Found:
+        """Return a tenant's runs, wherever they are kept."""
+        found = {run.key: run for run in self._memory if wanted.takes(run)}
+        partial = False
+        if self._shared is not None:
+            try:
+                for run in await self._shared.list(wanted):
+                    # This gateway knows best about its own.
+                    if self._memory.find(*run.key) is None:
+                        found[run.key] = run
+            except StoreAwayError:
+                partial = True
+        return Found(newest_first(found.values())[: wanted.limit + 1], partial)
 
     async def file(self, run: Run, name: str) -> bytes:
         """Return the bytes of a file of a run.
 
         Raises:
             NotFoundError: it has none of that name, or it is not kept.
+            SelfUnavailableError: it is not here, and what gateways share cannot be asked.
         """
         content = run.files.get(name)
+        if content is None and run.elsewhere and self._shared is not None:
+            try:
+                content = await self._shared.file(*run.key, name)
+            except StoreAwayError:
+                raise _away() from None
         if content is None:
             raise NotFoundError("file of the run", name, list(run.files))
         return content
+
+    async def ended(self, run: Run) -> Run | None:
+        """Return a run of another gateway once it has ended; None when it is not kept any more.
+
+        What another gateway's run says meanwhile stays there. Bounded: a run that tells no more is
+        not kept for longer than its deadline.
+        """
+        while True:
+            await self._clock.sleep(LOOK_S)
+            try:
+                now = await self.find(*run.key)
+            except NotFoundError:
+                return None
+            except SelfUnavailableError:
+                continue
+            if not now.live:
+                return now
+
+
+def _away() -> SelfUnavailableError:
+    return SelfUnavailableError(
+        "the run is not here, and what gateways share cannot be read now; try again in a moment",
+        cause="store_away",
+        retry_after_s=1.0,
+    )

@@ -9,7 +9,6 @@ from gateway.runs.event_json import (
     ROUTED,
     TEXT,
     TOOL_CALL,
-    UNKNOWN,
     artifact_json,
     event_json,
 )
@@ -33,27 +32,43 @@ class LagError(Exception):
 class Run:
     """Is one run. Touched by the event loop only."""
 
-    def __init__(self, record: RunRecord, inbound: Inbound, clock: Clock) -> None:
-        """Take what is known at its beginning, and the call that it is."""
+    def __init__(self, record: RunRecord, inbound: Inbound | None, clock: Clock) -> None:
+        """Take what is known at its beginning, and the call that it is.
+
+        One without a call is not of this process, and nothing comes to it.
+        """
+        now = clock.now()
         self.record = record
         self.log = EventLog()
         self.files: dict[str, bytes] = {}
         self.byte_count = RECORD_BYTES + 2 * len(record.question or "")
         """What all of it takes, about."""
-        self.inbound: Inbound | None = inbound
+        self.inbound = inbound
         """The call, while it runs."""
-        self.ended_at: float | None = None
+        self.elsewhere = inbound is None
+        """Whether it is, or was, another gateway's."""
+        self.ended_at = now if inbound is None and record.status is not Status.RUNNING else None
         """The instant of its end."""
         self.wordy = True
         """Whether what it said is still there."""
         self.gone = False
         """Whether it was evicted: nothing is kept of it any more."""
-        self._began = inbound.arrived_at
+        self._began = now if inbound is None else inbound.arrived_at
         self._now = clock.now
         self._reports: Sequence[AttemptReport] = ()
-        self._tool_calls: list[Mapping[str, Any]] = []
-        self._sources: list[str] = []
+        self._tool_calls: Sequence[Mapping[str, Any]] = ()
+        self._sources: Sequence[str] = ()
         self._bells: set[Doorbell] = set()
+
+    @classmethod
+    def read(cls, record: RunRecord, log: EventLog, words: RunWords | None, clock: Clock) -> "Run":
+        """Return a run as another gateway has kept it."""
+        run = cls(record, None, clock)
+        run.log = log
+        run.wordy = words is not None
+        if words is not None:
+            run._tool_calls, run._sources = words.tool_calls, words.sources
+        return run
 
     @property
     def key(self) -> tuple[str, str]:
@@ -65,10 +80,9 @@ class Run:
         """Return whether it still runs."""
         return self.ended_at is None
 
-    def take(self, event: run_pb2.RunEvent) -> int:
-        """Take an event; return how many bytes more there are."""
+    def take(self, kind: str, event: run_pb2.RunEvent) -> int:
+        """Take an event of a kind; return how many bytes more there are."""
         at_ms = int((self._now() - self._began) * 1000)
-        kind = event.WhichOneof("event") or UNKNOWN
         if kind == TEXT:
             taken = self.log.add_text(at_ms, event.text_delta.text)
         else:
@@ -107,7 +121,7 @@ class Run:
     def told_record(self) -> RunRecord:
         """Return the record with what is worked out only for those who read it."""
         record = self.record
-        record.event_count = self.log.sequence
+        record.event_count = max(record.event_count, self.log.sequence)
         if self._reports:
             record.hops = hops_json(self._reports)
             self._reports = ()
@@ -117,14 +131,14 @@ class Run:
         """Return what it said; None when that is not kept any more."""
         if not self.wordy:
             return None
-        return RunWords(self.log.text(), tuple(self._tool_calls), tuple(self._sources))
+        return RunWords(self.log.text(), self._tool_calls, self._sources)
 
     def forget_words(self) -> int:
         """Keep no words any more; return how many bytes less there are."""
         self.wordy = False
         before = self.log.byte_count
         self.log = self.log.without_words()
-        self._tool_calls, self._sources = [], []
+        self._tool_calls, self._sources = (), ()
         return before - self.log.byte_count
 
     async def follow(self, after: int) -> AsyncGenerator[list[Told], None]:
@@ -159,9 +173,9 @@ class Run:
         elif kind == DEGRADED:
             record.degradations.append(data)
         elif kind == TOOL_CALL:
-            self._tool_calls.append(data)
+            self._tool_calls = (*self._tool_calls, data)
         elif kind == "restarted":
-            self._tool_calls.clear()
+            self._tool_calls = ()
         elif kind == FINISHED:
             record.agent = data["agent"] or record.agent
             record.model = data["model"]
@@ -169,7 +183,7 @@ class Run:
             record.finish_reason = data["finish_reason"]
             record.missing_parts = data["missing_parts"]
             record.status = Status.DEGRADED if _lesser(record, data) else Status.OK
-            self._sources = data["sources"]
+            self._sources = tuple(data["sources"])
 
 
 def _lesser(record: RunRecord, finished: Mapping[str, Any]) -> bool:

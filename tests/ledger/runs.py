@@ -49,6 +49,11 @@ RUNS: dict[str, Requirement] = {
         "A tenant sees its own runs and nobody else's.",
         "issue 5",
     ),
+    "runs:shared": Requirement(
+        "Gateways that share a Redis find each other's runs, with events, answer and files; when "
+        "it is away, runs go on and each gateway shows its own.",
+        "issue 5",
+    ),
     "runs:words-go": Requirement(
         "The words of a question are not kept, and those of an answer no longer than its client "
         "may come back for them, unless prompts may be kept.",

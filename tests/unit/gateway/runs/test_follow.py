@@ -10,12 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.http.run_answer import event_chunks
+from gateway.runs.reading import RunReader
 from gateway.runs.run import Run
 from services.runtime.clock import ManualClock
 from tests.requirements import requirement
 from tests.unit.gateway.runs.made import Gateway, finished, kept, text
 
 WAIT_S = 5.0
+NOWHERE = ManualClock()
+READER = RunReader(Gateway(NOWHERE).memory, NOWHERE)
+"""Finds nothing: the runs here are all of this process."""
 Read = list[tuple[int | None, str, dict[str, object]]]
 
 
@@ -31,7 +35,7 @@ def read(chunk: bytes) -> Read:
 
 async def read_all(run: Run, after: int = 0) -> Read:
     """Return what a reader has of a run until its end."""
-    async with aclosing(event_chunks(run, after)) as chunks, asyncio.timeout(WAIT_S):
+    async with aclosing(event_chunks(run, after, READER)) as chunks, asyncio.timeout(WAIT_S):
         return [event async for chunk in chunks for event in read(chunk)]
 
 
@@ -46,7 +50,7 @@ async def test_a_reader_has_each_event_as_it_comes_and_then_the_end(clock: Manua
     inbound = gateway.begin()
     gateway.book.tell(inbound, text("a"))
 
-    async with aclosing(event_chunks(kept(inbound), 0)) as chunks:
+    async with aclosing(event_chunks(kept(inbound), 0, READER)) as chunks:
         first = await next_of(chunks)
         waiting = asyncio.create_task(next_of(chunks))
         await asyncio.sleep(0)
@@ -74,7 +78,7 @@ async def test_readers_do_not_disturb_each_other(clock: ManualClock) -> None:
     gateway.book.tell(inbound, text("a"))
 
     readers = [asyncio.create_task(read_all(run, after)) for after in (0, 0, 1)]
-    left = event_chunks(run, 0)
+    left = event_chunks(run, 0, READER)
     await next_of(left)
     await left.aclose()
     gateway.book.tell(inbound, text("b"))
@@ -122,7 +126,7 @@ async def test_a_reader_that_is_too_slow_is_told_what_it_missed_and_ends(
     gateway = Gateway(clock, max_run_bytes=10_000)
     inbound = gateway.begin()
     gateway.book.tell(inbound, text("a"))
-    chunks = event_chunks(kept(inbound), 0)
+    chunks = event_chunks(kept(inbound), 0, READER)
     await next_of(chunks)
 
     for _ in range(40):
