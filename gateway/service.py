@@ -14,6 +14,8 @@ from gateway.http.sse import KeepAlive
 from gateway.runner import Runner
 from gateway.runs.shelf import open_shelf
 from gateway.runs.starting import RunStarter
+from gateway.state.processes import make_lookout
+from services.runtime.background import background
 from services.runtime.process import Hop
 from services.runtime.topology import GATEWAY, ROUTING
 from sixhop.gateway.v1 import gateway_pb2
@@ -71,8 +73,14 @@ async def open_hop(hop: Hop) -> AsyncIterator[None]:
             ),
             starter=starter,
             reader=shelf.reader,
+            lookout=make_lookout(hop),
         )
         hop.draining.append(starter.drain)
-        async with shelf.keeping(), aclosing(starter), http_door(front):
+        async with (
+            shelf.keeping(),
+            background(front.lookout.run()),
+            aclosing(starter),
+            http_door(front),
+        ):
             await hop.health.set_ready()
             yield

@@ -8,12 +8,12 @@ from pathlib import Path
 import grpc
 from rich.text import Text
 
+from gateway.addresses import addresses
 from gateway.cli.client import to_failure
 from gateway.cli.console import length_text, one_line, open_console, until_reader_leaves, write_json
 from gateway.cli.parts import read_config
 from gateway.cli.problem import EXIT_OK, RefusedError
 from gateway.cli.shed import ORDER_TIMEOUT_S, length_s, operator_name, show_failure
-from gateway.cli.whereabouts import addresses
 from services.runtime.client import open_channel
 from services.runtime.config import ConfigError
 from services.runtime.durations import to_duration

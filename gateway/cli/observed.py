@@ -4,11 +4,11 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from gateway.addresses import addresses
 from gateway.cli.console import one_line
 from gateway.cli.dependencies import step_timeouts
 from gateway.cli.health import ask_hops
 from gateway.cli.hop_health import HopHealth
-from gateway.cli.whereabouts import addresses
 from services.runtime.config import CallsSettings, Config
 from services.runtime.durations import to_seconds
 from services.runtime.ladder import ladder_problems

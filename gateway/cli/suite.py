@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from gateway.cli.backoff import Backoff, BackoffConfig
+from gateway.backoff import Backoff, BackoffConfig
 from gateway.cli.parts import Plan, require_free_ports
 from gateway.cli.problem import FailedError, RefusedError
 from gateway.cli.supervisor import Announce, Child, last_problem

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Never
 
+from gateway.backoff import Backoff
 from gateway.cli import child
-from gateway.cli.backoff import Backoff
 from gateway.cli.parts import Part
 from gateway.cli.probe import wait_until_serving
 from gateway.cli.problem import EXIT_USAGE, FailedError

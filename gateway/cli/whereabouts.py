@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gateway.addresses import addresses
 from gateway.cli.dependencies import InForce, step_timeouts
 from gateway.cli.parts import read_config
 from gateway.cli.problem import RefusedError
@@ -17,7 +18,7 @@ from services.runtime.config import (
     load_config,
     read_raw,
 )
-from services.runtime.topology import DEPLOYMENTS, DOMAIN, HOPS, LLM
+from services.runtime.topology import DEPLOYMENTS, HOPS, LLM
 
 NOTHING = Path(os.devnull)
 """A file that says nothing; it keeps the one in this folder from being read."""
@@ -62,19 +63,6 @@ def find_hops(environ: Mapping[str, str], path: Path | None) -> Whereabouts:
         return Whereabouts(
             config=config, hops=addresses(config), in_force=_unknown, problem=str(error)
         )
-
-
-def addresses(config: Config) -> tuple[tuple[str, str], ...]:
-    """Return each hop with its `host:port`; one with replicas once for each of them.
-
-    Raises:
-        ConfigError: a host, a port or the list of the replicas does not fit.
-    """
-    found: list[tuple[str, str]] = []
-    for hop in config.processes:
-        places = config.replicas(hop) if hop == DOMAIN else (config.address(hop),)
-        found += [(hop, address) for address in places]
-    return tuple(found)
 
 
 def _sound_part(environ: Mapping[str, str], path: Path | None) -> Config:

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from gateway.http.assets import PAGE_ROUTES
 from gateway.http.chat import CHAT
 from gateway.http.failing import failure_of
 from gateway.http.front import Front, failed, front_of, inbound_of
@@ -18,8 +19,10 @@ from gateway.http.metrics import METRICS
 from gateway.http.models import GET_MODEL, LIST_MODELS
 from gateway.http.openapi import serve_document
 from gateway.http.operation import Operation
+from gateway.http.orders import ORDER_OPERATIONS
 from gateway.http.reception import Reception
 from gateway.http.runs import RUN_OPERATIONS
+from gateway.http.state import STATE_OPERATIONS
 from services.runtime.errors import InvalidArgumentError, NotFoundError, SelfBugError, SixhopError
 from services.runtime.identity import REQUEST_ID_KEY
 from services.runtime.telemetry import tell_refused
@@ -29,6 +32,8 @@ OPERATIONS: Sequence[Operation] = (
     LIST_MODELS,
     GET_MODEL,
     *RUN_OPERATIONS,
+    *STATE_OPERATIONS,
+    *ORDER_OPERATIONS,
     HEALTH,
     METRICS,
     LIVEZ,
@@ -40,7 +45,7 @@ serves it, and to name it here: that opens it and puts it into `/openapi.json`.
 Its answers are TypedDicts, so that mypy holds the code to what the document says, and its body is
 a pydantic model. Errors are raised: before `Front.arrive` they are logged and told from here, after
 it the policies log them. Pages for people are no endpoints: they are `PAGES`."""
-PAGES: Sequence[Route] = ()
+PAGES: Sequence[Route] = PAGE_ROUTES
 """What browsers show; in no document."""
 
 

@@ -60,6 +60,8 @@ async def http_door(front: Front) -> AsyncIterator[None]:
     log.handlers, log.propagate = [JournalHandler(logging.WARNING)], False
 
     async def drain(within_s: float) -> None:
+        # Those who look would look for ever.
+        front.lookout.end()
         # Connections are waited for until then, and what still goes on is told to end.
         config.timeout_graceful_shutdown = max(1, math.floor(within_s))
         server.should_exit = True

@@ -16,6 +16,7 @@ from gateway.http.sse import KeepAlive
 from gateway.http.telling import hop_reports
 from gateway.runs.reading import RunReader
 from gateway.runs.starting import RunStarter
+from gateway.state.lookout import Lookout
 from services.runtime.call import Inbound
 from services.runtime.errors import SixhopError
 from services.runtime.process import Hop
@@ -34,6 +35,8 @@ class Front:
     """Owns the runs that nobody waits for at a connection."""
     reader: RunReader
     """Finds the recent runs."""
+    lookout: Lookout
+    """Knows how every process of the suite does."""
     readers: set[object] = field(default_factory=set)
     """Has one of each stream of a run's events that is being read."""
 

@@ -7,6 +7,7 @@ from typing_extensions import TypedDict
 
 from gateway.http.front import front_of
 from gateway.http.operation import JSON, Answer, Operation
+from gateway.state.view import SERVING, HopView
 
 
 class Status(TypedDict):
@@ -16,6 +17,20 @@ class Status(TypedDict):
     """`ok`, or why not."""
 
 
+class HopHealth(TypedDict):
+    """Tells what one process of the suite can take."""
+
+    hop: str
+    address: str
+    ready: bool
+    state: str
+    """`serving`, `not_serving`, `silent`, `unreachable`, or `unknown` when it has not told yet."""
+    estimated_qps: float | None
+    avg_latency_ms: float | None
+    breakers: dict[str, str]
+    """Of each dependency that it has called: `closed`, `open` or `half_open`."""
+
+
 class HealthPage(Status):
     """Tells what the process can take."""
 
@@ -23,6 +38,8 @@ class HealthPage(Status):
     """How many more calls per second it can take now; null while that is not known."""
     avg_latency_ms: float | None
     """What a call took lately; null while there were none."""
+    hops: list[HopHealth]
+    """The same of every process of the suite, this one included."""
 
 
 async def livez(request: Request) -> Response:
@@ -38,14 +55,29 @@ async def readyz(request: Request) -> Response:
 
 async def health(request: Request) -> Response:
     """Tell how many more calls per second are taken, and what one takes."""
-    state = front_of(request).hop.runtime.state
+    front = front_of(request)
+    state = front.hop.runtime.state
     average_s = state.activity.average_s()
     page: HealthPage = {
         "status": "ok" if state.health.ready else state.health.detail or "not ready",
         "estimated_qps": state.estimated_qps(),
         "avg_latency_ms": round(1000 * average_s, 3) if average_s else None,
+        "hops": [_hop(each) for each in await front.lookout.glimpse()],
     }
     return Response(orjson.dumps(page), 200 if state.health.ready else 503, media_type=JSON)
+
+
+def _hop(view: HopView) -> HopHealth:
+    latency = view["latency_ms"]
+    return HopHealth(
+        hop=view["hop"],
+        address=view["address"],
+        ready=view["state"] == SERVING,
+        state=view["state"],
+        estimated_qps=view["estimated_qps"],
+        avg_latency_ms=latency["avg"] if latency is not None else None,
+        breakers={each["key"]: each["breaker"] for each in view["dependencies"]},
+    )
 
 
 def _status(problem: str | None) -> Response:

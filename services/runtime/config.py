@@ -141,6 +141,11 @@ class OperatorSettings(Section):
     """A file that holds the key, for secrets that are mounted; used when `key` is empty. Both are
     read when a hop starts; an inner hop where the file is not takes no orders."""
 
+    @property
+    def has_key(self) -> bool:
+        """Return whether a key is configured."""
+        return bool(self.key.get_secret_value().strip()) or self.key_file is not None
+
     def secret(self) -> str:
         """Return the key; empty without one.
 

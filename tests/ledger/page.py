@@ -13,5 +13,49 @@ PAGE: dict[str, Requirement] = {
         "machine can reach it; an inner hop without the file of the key takes none.",
         "issue 5",
     ),
+    "page:ask": Requirement(
+        "The page shows a run as it travels, and at its end what each of the six hops was given, "
+        "used and had left; its chart is shown and its PDF opens.",
+        "issue 5",
+    ),
+    "page:dependencies": Requirement(
+        "The page shows breaker, limits and latency of every dependency as they change.",
+        "issue 5",
+    ),
+    "page:keyboard": Requirement(
+        "Everything on the page can be done with the keyboard, and one sees where one is.",
+        "issue 5",
+    ),
+    "page:languages": Requirement(
+        "The page speaks English and Chinese, and keeps what its reader has chosen.",
+        "issue 5",
+    ),
+    "page:operator": Requirement(
+        "The page lets nobody order without the operator's key, and nobody without asking once "
+        "more; every order is in the log of whoever obeyed.",
+        "issue 5",
+    ),
+    "page:orders": Requirement(
+        "The door and the breakers are held over HTTP by who has the operator's key, from the page "
+        "of this gateway and from no other site; without a key only under a loopback name.",
+        "issue 5",
+    ),
+    "page:runs": Requirement(
+        "The page lists recent runs by status, agent and tenant; each has a page with its events.",
+        "issue 5",
+    ),
+    "page:safe": Requirement(
+        "What a model or a user writes is shown as text; the page talks with its own door only.",
+        "issue 5",
+    ),
+    "page:state": Requirement(
+        "`/v1/state` tells how every process does, once or as it changes; one that is not heard is "
+        "shown so. `/v1/health` tells the same in short.",
+        "issue 5",
+    ),
+    "page:themes": Requirement(
+        "The page is light or dark as the system is, unless its reader has chosen.",
+        "issue 5",
+    ),
 }
 """By id, as in tests/requirements.py."""

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from gateway.cli.backoff import Backoff, BackoffConfig
+from gateway.backoff import Backoff, BackoffConfig
 
 EXACT = BackoffConfig(jitter_ratio=0.0)
 

@@ -1,0 +1,1 @@
+"""Knows how every process of the suite does, for those who look."""
