@@ -22,7 +22,7 @@ demo: .venv/installed $(if $(WITHOUT_LOCAL_MODEL),,.venv/installed-local) ## ask
 	@$(BIN)/sixhop demo $(ARGS)
 
 test: .venv/installed-dev .venv/installed-peers $(if $(WITHOUT_LOCAL_MODEL),,.venv/installed-local) ## run every test (ARGS="-k deadline" runs some)
-	$(BIN)/pytest --numprocesses=2 --dist=loadfile $(ARGS)
+	$(BIN)/pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder $(ARGS)
 
 fuzz: .venv/installed-fuzz ## feed the decoder of streams with noise for a minute (ARGS="-max_total_time=600" longer)
 	$(BIN)/python -m tests.fuzz -max_total_time=60 -rss_limit_mb=512 -timeout=5 -print_final_stats=1 $(ARGS)

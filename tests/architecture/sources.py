@@ -32,7 +32,6 @@ class Source:
                 yield node
 
 
-@cache
 def sources(*folders: str) -> tuple[Source, ...]:
     """Return the modules of some folders of the repository, in order; a missing folder has none."""
     paths = sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
@@ -54,5 +53,6 @@ def parse(text: str, name: str = "sample.py") -> Source:
     return Source(name=name, text=text, tree=ast.parse(text))
 
 
+@cache
 def _read(path: Path) -> Source:
     return parse(path.read_text(encoding="utf-8"), path.relative_to(ROOT).as_posix())
