@@ -4,15 +4,30 @@ import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 
 import orjson
 
+from gateway.http.run_addresses import artifact_address, run_address
+from gateway.http.run_told import (
+    AnswerTold,
+    FileTold,
+    LesserTold,
+    RunErrorTold,
+    RunPage,
+    RunStarted,
+    RunSummary,
+    RunWhole,
+    ToolCallTold,
+    UsageTold,
+)
+from gateway.http.telling import HopTold
 from gateway.runs.log import Told
 from gateway.runs.reading import Found, RunReader
-from gateway.runs.record import ANSWERED, RunRecord
+from gateway.runs.record import ANSWERED, RunRecord, Status
 from gateway.runs.run import LagError, Run
+from services.runtime.call import Inbound
 
 GAP = "gap"
 """The event that says which events are gone: the reader came, or was, too late for them."""
@@ -27,17 +42,19 @@ _SHOWN = frozenset({"application/pdf", "image/png", "image/jpeg"})
 """What a browser may show by itself: it runs nothing."""
 
 
-def run_address(run_id: str) -> str:
-    """Return where a run is."""
-    return f"/v1/runs/{quote(run_id, safe='')}"
+def started(inbound: Inbound) -> RunStarted:
+    """Return what is told of a run that has begun."""
+    address = run_address(inbound.identity.run_id)
+    return {
+        "object": "run",
+        "id": inbound.identity.run_id,
+        "request_id": inbound.identity.request_id,
+        "status": "running",
+        "links": {"self": address, "events": f"{address}/events"},
+    }
 
 
-def artifact_address(run_id: str, name: str) -> str:
-    """Return where a file of a run is."""
-    return f"{run_address(run_id)}/artifacts/{quote(name, safe='')}"
-
-
-def summary(run: Run) -> dict[str, Any]:
+def summary(run: Run) -> RunSummary:
     """Return what a list shows of a run."""
     record = run.told_record()
     return {
@@ -47,7 +64,7 @@ def summary(run: Run) -> dict[str, Any]:
         "tenant": record.tenant,
         "gateway": record.gateway,
         "method": record.method,
-        "status": record.status if not run.live else "running",
+        "status": record.status if not run.live else Status.RUNNING,
         "agent": record.agent,
         "model": record.model,
         "question": {
@@ -58,21 +75,21 @@ def summary(run: Run) -> dict[str, Any]:
         "started_at": _instant(record.started_ms),
         "budget_ms": record.budget_ms,
         "elapsed_ms": record.elapsed_ms,
-        "usage": record.usage,
-        "degraded": record.degradations,
+        "usage": cast(UsageTold | None, record.usage),
+        "degraded": [cast(LesserTold, each) for each in record.degradations],
         "missing_parts": record.missing_parts,
-        "artifacts": [_artifact(record, each) for each in record.artifacts],
-        "error": record.error,
+        "artifacts": [_file(record, each) for each in record.artifacts],
+        "error": cast(RunErrorTold | None, record.error),
         "event_count": record.event_count,
     }
 
 
-def whole(run: Run) -> dict[str, Any]:
+def whole(run: Run) -> RunWhole:
     """Return all that is kept of a run, but for its events."""
     address = run_address(run.record.run_id)
     return {
         **summary(run),
-        "hops": run.record.hops,
+        "hops": [cast(HopTold, each) for each in run.record.hops],
         "answer": _answer(run),
         "links": {
             "self": address,
@@ -81,7 +98,7 @@ def whole(run: Run) -> dict[str, Any]:
     }
 
 
-def page(found: Found, limit: int) -> dict[str, Any]:
+def page(found: Found, limit: int) -> RunPage:
     """Return a list of runs; `next` is there when more follow."""
     shown = found.runs[:limit]
     more = shown[-1].record if len(found.runs) > limit else None
@@ -138,7 +155,7 @@ def file_headers(name: str, media_type: str) -> dict[str, str]:
     return headers
 
 
-def _answer(run: Run) -> dict[str, Any] | None:
+def _answer(run: Run) -> AnswerTold | None:
     """Return what a run has answered: nothing before its end, without one, or when words are gone.
 
     What a run had said that failed is no answer.
@@ -148,8 +165,8 @@ def _answer(run: Run) -> dict[str, Any] | None:
         return None
     return {
         "text": words.text,
-        "tool_calls": words.tool_calls,
-        "sources": words.sources,
+        "tool_calls": [cast(ToolCallTold, each) for each in words.tool_calls],
+        "sources": list(words.sources),
         "finish_reason": run.record.finish_reason,
     }
 
@@ -172,10 +189,15 @@ def _sse(kind: str, number: int | None, data: Mapping[str, Any]) -> bytes:
     return b"%sevent: %s\ndata: %s\n\n" % (name, kind.encode(), orjson.dumps(data))
 
 
-def _artifact(record: RunRecord, artifact: Mapping[str, Any]) -> dict[str, Any]:
-    kept = artifact["kept"]
-    url = artifact_address(record.run_id, artifact["name"]) if kept else None
-    return {**artifact, "url": url}
+def _file(record: RunRecord, file: Mapping[str, Any]) -> FileTold:
+    url = artifact_address(record.run_id, file["name"]) if file["kept"] else None
+    return {
+        "name": file["name"],
+        "media_type": file["media_type"],
+        "byte_count": file["byte_count"],
+        "kept": file["kept"],
+        "url": url,
+    }
 
 
 def _instant(epoch_ms: int) -> str:

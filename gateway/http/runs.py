@@ -25,7 +25,7 @@ from gateway.http.operation import (
     Operation,
     Parameter,
 )
-from gateway.http.run_answer import event_chunks, file_headers, page, run_address, summary, whole
+from gateway.http.run_answer import event_chunks, file_headers, page, started, summary, whole
 from gateway.http.run_request import (
     LAST_EVENT_ID,
     MAX_LIMIT,
@@ -34,6 +34,7 @@ from gateway.http.run_request import (
     wanted_of,
     without_proxy_timeout,
 )
+from gateway.http.run_told import EventTold, RunPage, RunStarted, RunSummary, RunWhole
 from gateway.http.sse import EventStream
 from gateway.runs.record import Status
 from gateway.runs.run import Run
@@ -55,15 +56,8 @@ async def start_run(request: Request) -> Response:
         await front.starter.start(inbound, wanted)
     except SixhopError as error:
         return failed(front.failure(inbound, error), names_of(inbound))
-    address = run_address(inbound.identity.run_id)
-    told = {
-        "object": "run",
-        "id": inbound.identity.run_id,
-        "request_id": inbound.identity.request_id,
-        "status": "running",
-        "links": {"self": address, "events": f"{address}/events"},
-    }
-    return _json(told, 202, {**names_of(inbound), "location": address})
+    told = started(inbound)
+    return _json(told, 202, {**names_of(inbound), "location": told["links"]["self"]})
 
 
 async def list_runs(request: Request) -> Response:
@@ -178,7 +172,6 @@ def _json(told: Any, status: int = 200, headers: dict[str, str] | None = None) -
 
 _RUN = Parameter(name="run_id", where="path", description="The run.")
 _AFTER = "The id of the last event that the reader has; only later ones come."
-_ANY = dict[str, Any]
 RUN_OPERATIONS = (
     Operation(
         method="POST",
@@ -193,7 +186,7 @@ RUN_OPERATIONS = (
             Answer(
                 status=202,
                 description="It runs, and where.",
-                kind=_ANY,
+                kind=RunStarted,
                 headers={"location": "Where the run is.", **CALL_HEADERS},
             )
         ],
@@ -218,7 +211,7 @@ RUN_OPERATIONS = (
                 kind=Annotated[int, Field(ge=1, le=MAX_LIMIT)],
             ),
         ),
-        answers=[Answer(description="The runs.", kind=_ANY)],
+        answers=[Answer(description="The runs.", kind=RunPage)],
         errors=CALL_ERRORS,
     ),
     Operation(
@@ -229,7 +222,7 @@ RUN_OPERATIONS = (
         tag="runs",
         summary="Show a run, with its answer once it has one",
         parameters=(_RUN,),
-        answers=[Answer(description="The run.", kind=_ANY)],
+        answers=[Answer(description="The run.", kind=RunWhole)],
         errors=CALL_ERRORS,
     ),
     Operation(
@@ -241,8 +234,8 @@ RUN_OPERATIONS = (
         summary="End a run",
         parameters=(_RUN,),
         answers=[
-            Answer(description="It had ended already.", kind=_ANY),
-            Answer(status=202, description="It is told to end.", kind=_ANY),
+            Answer(description="It had ended already.", kind=RunSummary),
+            Answer(status=202, description="It is told to end.", kind=RunSummary),
         ],
         errors=CALL_ERRORS,
     ),
@@ -259,7 +252,7 @@ RUN_OPERATIONS = (
             Parameter(name="after", where="query", description=_AFTER, kind=int),
         ),
         answers=[
-            Answer(description="The events.", kind=_ANY, media_type=EVENTS),
+            Answer(description="The events.", kind=EventTold, media_type=EVENTS),
             Answer(status=204, description="It has ended, and the reader has all of its events."),
         ],
         errors=CALL_ERRORS,

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from typing_extensions import TypedDict
 
+from gateway.http.run_addresses import artifact_address
 from services.runtime.call import AttemptReport, Inbound
 from services.runtime.durations import to_seconds
 from services.runtime.reports import decode_reports, encode_reports
@@ -48,6 +49,8 @@ class ArtifactTold(TypedDict):
     name: str
     media_type: str
     byte_count: int
+    url: str
+    """Where it is for a while, unless it was too large to be kept."""
 
 
 class RunTold(TypedDict):
@@ -83,7 +86,7 @@ def told(
         "degraded": [degradation_of(each) for each in degradations],
         "missing_parts": list(answer.missing_parts),
         "sources": list(answer.sources),
-        "artifacts": [_artifact(each) for each in answer.artifacts],
+        "artifacts": [_artifact(each, inbound) for each in answer.artifacts],
         "hops": [report_of(each) for each in hop_reports(inbound)],
     }
 
@@ -119,9 +122,10 @@ def degradation_of(degraded: run_pb2.Degraded) -> DegradedTold:
     }
 
 
-def _artifact(artifact: artifact_pb2.Artifact) -> ArtifactTold:
+def _artifact(artifact: artifact_pb2.Artifact, inbound: Inbound) -> ArtifactTold:
     return {
         "name": artifact.name,
         "media_type": artifact.media_type,
         "byte_count": len(artifact.content),
+        "url": artifact_address(inbound.identity.run_id, artifact.name),
     }

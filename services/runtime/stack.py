@@ -10,7 +10,7 @@ from services.runtime.call import Call, CallLimits, Driver, Inbound
 from services.runtime.circuit import BreakerChange
 from services.runtime.clock import Clock
 from services.runtime.config import Config
-from services.runtime.estimate import PathEstimator
+from services.runtime.estimate import PathEstimator, ServedPaths
 from services.runtime.guarding import Guard, Guards
 from services.runtime.policies.adaptive import AdaptiveTimeouts
 from services.runtime.policies.admission import Admission, Estimate
@@ -33,7 +33,8 @@ from services.runtime.telemetry import (
 )
 
 T = TypeVar("T")
-_FOR_LOOKS = (ServerErrors, ServerDeadline)
+_FOR_WORK = (ServerTelemetry, SelfEjection, ShedSwitch, Admission, ServedPaths)
+"""The guards that count, judge, admit and learn from work; all others count for looks too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +135,7 @@ def for_looks(stack: Sequence[Guard[Inbound]]) -> list[Guard[Inbound]]:
     Who may look, and for how long, is asked; that a process has enough to do keeps nobody from
     seeing so, and nothing is learned from it.
     """
-    return [guard for guard in stack if isinstance(guard, _FOR_LOOKS)]
+    return [guard for guard in stack if not isinstance(guard, _FOR_WORK)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -240,6 +240,21 @@ async def test_the_report_of_a_run_opens_as_a_pdf(watcher: Watcher) -> None:
     assert (status, told["error"]["reason"]) == (404, "NOT_FOUND")
 
 
+@requirement("runs:files")
+async def test_the_files_of_a_completion_have_addresses(watcher: Watcher) -> None:
+    body = {
+        "model": "reports",
+        "messages": [{"role": "user", "content": "What was the revenue by region?"}],
+    }
+    _, _, completion = await watcher.ask("POST", "/v1/chat/completions", json=body)
+
+    for each in completion["sixhop"]["artifacts"]:
+        async with watcher.session.get(each["url"]) as answer:
+            assert answer.status == 200
+            assert len(await answer.read()) == each["byte_count"]
+    assert completion["sixhop"]["artifacts"]
+
+
 @requirement("runs:own-tenant")
 @pytest.mark.parametrize(
     ("method", "tail"),

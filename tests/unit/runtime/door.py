@@ -9,9 +9,11 @@ from typing import Any, NoReturn, cast
 import grpc
 
 from services.runtime import door as runtime
-from services.runtime.call import Criticality, Identity
+from services.runtime.call import Criticality, Identity, Inbound
 from services.runtime.clock import Clock
+from services.runtime.errors import SixhopError
 from services.runtime.estimate import PathEstimator
+from services.runtime.guarding import Guard
 from services.runtime.identity import write_identity
 from services.runtime.loads import Loads
 from services.runtime.policies.shed import ShedChange
@@ -135,6 +137,19 @@ class Door:
         except AbortedError as error:
             return str(error)
         return OK
+
+    async def look(self, work: Unary, remaining_s: float | None = 10.0) -> str:
+        """Serve a look at what the process knows; return OK, or the reason of the error."""
+        inbound = self._door.arrive("GetRun", remaining_s, Identity(), streaming=False)
+        try:
+            await self._door.look(inbound, work)
+        except SixhopError as error:
+            return error.reason
+        return OK
+
+    def surround(self, guard: Guard[Inbound]) -> None:
+        """Put a guard around all policies."""
+        self._door.surround(guard)
 
     def _ejected(self, serving: bool, why: str) -> None:
         self.ejections.append(serving)

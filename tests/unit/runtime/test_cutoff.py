@@ -6,7 +6,7 @@ import pytest
 
 from services.runtime.call import Inbound
 from services.runtime.cutoff import GRAIN_S, Cutoff, Cutoffs
-from services.runtime.errors import SelfTimeoutError
+from services.runtime.errors import RunCancelledError, SelfTimeoutError
 from tests.unit.runtime.fake_time import LoopClock
 
 
@@ -66,6 +66,27 @@ async def test_work_that_need_not_wait_has_its_answer_even_after_the_instant(
 
     assert answer == "ready"
     await clock.sleep(1)
+
+
+async def test_a_wait_can_be_ended_from_outside_by_an_error_of_its_own(clock: LoopClock) -> None:
+    began = clock.now()
+
+    async def other(cutoff: Cutoff) -> None:
+        await clock.sleep(0.5)
+        cutoff.cancel(lambda inbound: RunCancelledError(f"{inbound.method} was ended"))
+
+    with begun(clock) as cutoff:
+        ending = asyncio.create_task(other(cutoff))
+        with pytest.raises(RunCancelledError):
+            await cutoff.bound(clock.sleep(60))
+        with pytest.raises(RunCancelledError):
+            await cutoff.bound(clock.sleep(60))
+    await ending
+
+    assert clock.now() - began == pytest.approx(0.5)
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0
 
 
 async def test_what_happens_between_two_waits_is_not_cut(clock: LoopClock) -> None:
