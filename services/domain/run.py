@@ -20,6 +20,7 @@ from services.runtime.errors import (
     BudgetTooSmallError,
     CircuitOpenError,
     LoopDetectedError,
+    PermissionDeniedError,
     SixhopError,
 )
 from services.runtime.failover_stream import Terms
@@ -77,6 +78,7 @@ class Run(Telling):
         options: GenerationOptions | None = None,
         delivery: Delivery = Delivery.RESTARTABLE,
         advice: Advice = NO_ADVICE,
+        allowed_tools: frozenset[str] | None = None,
     ) -> None:
         """Take the question and the ways out.
 
@@ -92,6 +94,7 @@ class Run(Telling):
                 caller leaves all of that to the agent.
             delivery: when text reaches its reader, and whether it can be taken back.
             advice: what routing knew of the model.
+            allowed_tools: the tools that the tenant may use; None for all.
         """
         super().__init__(language, delivery)
         self.question = question
@@ -100,6 +103,7 @@ class Run(Telling):
         self.history = tuple(history)
         self.options = options
         self._advice = advice
+        self._allowed_tools = allowed_tools
         self._inbound = inbound
         self._ports = ports
         self._actions: set[str] = set()
@@ -111,11 +115,12 @@ class Run(Telling):
 
     def offered(self) -> Sequence[OfferedTool]:
         """Return the tools that can be used now; one whose breaker is open is none of them."""
-        return self._ports.availability.offered()
+        return [each for each in self._ports.availability.offered() if self._allows(each.name)]
 
     def unavailable(self) -> Mapping[str, Unavailable]:
         """Return the tools that cannot be used for now, by name."""
-        return self._ports.availability.unavailable()
+        unavailable = self._ports.availability.unavailable()
+        return {name: why for name, why in unavailable.items() if self._allows(name)}
 
     def leave_out_unavailable(self, steps: Mapping[str, str]) -> frozenset[str]:
         """Leave out, before anything is waited for, the optional steps whose tool cannot be used.
@@ -127,11 +132,16 @@ class Run(Telling):
             The tools that are not to be used in this run.
         """
         unavailable = self.unavailable()
-        out = [name for name in steps if name in unavailable]
-        for name in out:
-            reason = wording.unavailable(name, unavailable[name].back_in_s, self.language)
+        out: dict[str, tuple[str, str]] = {}
+        for name in steps:
+            if not self._allows(name):
+                out[name] = wording.not_allowed(name, self.language), PermissionDeniedError.reason
+            elif name in unavailable:
+                reason = wording.unavailable(name, unavailable[name].back_in_s, self.language)
+                out[name] = reason, CircuitOpenError.reason
+        for name, (reason, error_reason) in out.items():
             self.skipped(name, title=steps[name], reason=reason)
-            self._lack(name, reason, CircuitOpenError.reason)
+            self._lack(name, reason, error_reason)
         return frozenset(out)
 
     async def tool(
@@ -195,11 +205,15 @@ class Run(Telling):
             SixhopError: as `tool` does, when the tool declares that errors must be reported.
         """
         part = part or name
+        if not self._allows(name):
+            reason = wording.not_allowed(name, self.language)
+            self.skipped(name, title=title, reason=reason)
+            return self._instead(part, partial, reason, PermissionDeniedError.reason)
         needed_s, left_s = expected_s + reserve_s, self.time_remaining_s()
         if left_s < needed_s:
             reason = wording.too_late(left_s, needed_s, self.language)
             self.skipped(name, title=title, reason=reason)
-            return self._instead(part, partial, reason)
+            return self._instead(part, partial, reason, BudgetTooSmallError.reason)
         result = await self._step(
             name, arguments, title, part, partial, limit_s=left_s - reserve_s, optional=True
         )
@@ -284,6 +298,8 @@ class Run(Telling):
         limit_s: float | None = None,
         optional: bool = False,
     ) -> ToolResult:
+        if not self._allows(name):
+            raise PermissionDeniedError(wording.not_allowed(name, self.language), cause="tools")
         step = self._begin(name, title)
         began = self._ports.clock.now()
         try:
@@ -333,16 +349,21 @@ class Run(Telling):
             error_reason=given.reason,
         )
 
-    def _instead(self, part: str, partial: Partial | None, reason: str) -> ToolResult | None:
+    def _allows(self, tool: str) -> bool:
+        return self._allowed_tools is None or tool in self._allowed_tools
+
+    def _instead(
+        self, part: str, partial: Partial | None, reason: str, error_reason: str
+    ) -> ToolResult | None:
         """Give what there is without a step that was not tried."""
         if partial is None:
-            self._lack(part, reason, BudgetTooSmallError.reason)
+            self._lack(part, reason, error_reason)
             return None
         self.degraded(
             mechanism=partial.mechanism,
             part=part,
             reason=reason,
-            error_reason=BudgetTooSmallError.reason,
+            error_reason=error_reason,
         )
         return ToolResult(dict(partial.data))
 

@@ -101,6 +101,11 @@ class DomainServicer(DomainServiceServicer):
                 backup=request.model_route == run_pb2.MODEL_ROUTE_BACKUP,
                 compressed=request.context_size == run_pb2.CONTEXT_SIZE_COMPRESSED,
             ),
+            allowed_tools=(
+                frozenset(request.allowed_tools.names)
+                if request.HasField("allowed_tools")
+                else None
+            ),
         )
         sequence = 0
         async with executing(agent, run, self._heartbeat) as execution:

@@ -109,6 +109,15 @@ def unavailable(tool: str, back_in_s: float | None, language: str) -> str:
     return text + again.format(n=math.ceil(back_in_s))
 
 
+def not_allowed(tool: str, language: str) -> str:
+    """Return that a tool may not be used, whoever asks for this tenant."""
+    texts = (
+        "{tool} is not among the tools that this tenant may use",
+        "{tool} 不在该租户可以使用的工具之内",
+    )
+    return _pick(texts, language).format(tool=tool)
+
+
 def too_late(left_s: float, needed_s: float, language: str) -> str:
     """Return that a step does not fit the time that is left."""
     text = _pick(

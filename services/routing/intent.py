@@ -1,13 +1,18 @@
 """Chooses the agent whose example questions are nearest to a question."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from services.runtime.errors import InvalidArgumentError, SelfUnavailableError
+from services.runtime.errors import (
+    InvalidArgumentError,
+    PermissionDeniedError,
+    SelfUnavailableError,
+)
 
 Vector = npt.NDArray[np.float32]
 
@@ -68,6 +73,24 @@ class IntentIndex:
     def names(self) -> list[str]:
         """Return the names of the agents."""
         return [card.name for card in self.cards]
+
+    def only(self, names: Collection[str]) -> "IntentIndex":
+        """Return the same for some of the agents.
+
+        Raises:
+            PermissionDeniedError: none of them is here.
+        """
+        narrowed = copy(self)
+        narrowed.cards = tuple(card for card in self.cards if card.name in names)
+        narrowed._vectors = [each for each in self._vectors if each[0] in names]
+        if not narrowed.cards:
+            allowed = ", ".join(sorted(names)) or "none"
+            raise PermissionDeniedError(
+                f"none of the agents here may answer this tenant (allowed: {allowed}; there are "
+                f"{', '.join(self.names)}); correct `agents` of the tenant",
+                cause="agents",
+            )
+        return narrowed
 
     def needed_tools(self, agent: str) -> tuple[str, ...]:
         """Return the tools that an agent cannot do without."""

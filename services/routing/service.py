@@ -85,6 +85,7 @@ class RoutingServicer(RoutingServiceServicer):
             delivery=request.delivery,
             model_route=_ROUTES[decision.advice.route],
             context_size=_SIZES[decision.advice.context],
+            allowed_tools=request.allowed_tools if request.HasField("allowed_tools") else None,
         )
         async with self._replicas.run(decision.placement, forwarded) as running:
             async for response in running.responses:
@@ -150,6 +151,8 @@ class RoutingServicer(RoutingServiceServicer):
 
     async def _choose(self, request: routing_pb2.RouteRequest) -> Choice:
         index = self._agents()
+        if request.HasField("allowed_agents"):
+            index = index.only(request.allowed_agents.names)
         if request.agent:
             if request.agent not in index.names:
                 raise NotFoundError("agent", request.agent, index.names)

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from sixhop.type.v1 import run_pb2 as sixhop_dot_type_dot_v1_dot_run__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dsixhop/domain/v1/domain.proto\x12\x10sixhop.domain.v1\x1a\x18sixhop/type/v1/run.proto\"\xdc\x01\n\x0fRunAgentRequest\x12\r\n\x05\x61gent\x18\x01 \x01(\t\x12*\n\x08question\x18\x02 \x01(\x0b\x32\x18.sixhop.type.v1.Question\x12/\n\x0bmodel_route\x18\x03 \x01(\x0e\x32\x1a.sixhop.type.v1.ModelRoute\x12\x31\n\x0c\x63ontext_size\x18\x04 \x01(\x0e\x32\x1b.sixhop.type.v1.ContextSize\x12*\n\x08\x64\x65livery\x18\x05 \x01(\x0e\x32\x18.sixhop.type.v1.Delivery\"M\n\x10RunAgentResponse\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12\'\n\x05\x65vent\x18\x02 \x01(\x0b\x32\x18.sixhop.type.v1.RunEvent\"\x13\n\x11ListAgentsRequest\"A\n\x12ListAgentsResponse\x12+\n\x06\x61gents\x18\x01 \x03(\x0b\x32\x1b.sixhop.domain.v1.AgentCard\"}\n\tAgentCard\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x10\n\x08\x65xamples\x18\x03 \x03(\t\x12\x12\n\nreads_data\x18\x04 \x01(\x08\x12\x14\n\x0cneeded_tools\x18\x05 \x03(\t\x12\x11\n\tconverses\x18\x06 \x01(\x08\x32\xbd\x01\n\rDomainService\x12S\n\x08RunAgent\x12!.sixhop.domain.v1.RunAgentRequest\x1a\".sixhop.domain.v1.RunAgentResponse0\x01\x12W\n\nListAgents\x12#.sixhop.domain.v1.ListAgentsRequest\x1a$.sixhop.domain.v1.ListAgentsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dsixhop/domain/v1/domain.proto\x12\x10sixhop.domain.v1\x1a\x18sixhop/type/v1/run.proto\"\x91\x02\n\x0fRunAgentRequest\x12\r\n\x05\x61gent\x18\x01 \x01(\t\x12*\n\x08question\x18\x02 \x01(\x0b\x32\x18.sixhop.type.v1.Question\x12/\n\x0bmodel_route\x18\x03 \x01(\x0e\x32\x1a.sixhop.type.v1.ModelRoute\x12\x31\n\x0c\x63ontext_size\x18\x04 \x01(\x0e\x32\x1b.sixhop.type.v1.ContextSize\x12*\n\x08\x64\x65livery\x18\x05 \x01(\x0e\x32\x18.sixhop.type.v1.Delivery\x12\x33\n\rallowed_tools\x18\x06 \x01(\x0b\x32\x1c.sixhop.type.v1.AllowedNames\"M\n\x10RunAgentResponse\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12\'\n\x05\x65vent\x18\x02 \x01(\x0b\x32\x18.sixhop.type.v1.RunEvent\"\x13\n\x11ListAgentsRequest\"A\n\x12ListAgentsResponse\x12+\n\x06\x61gents\x18\x01 \x03(\x0b\x32\x1b.sixhop.domain.v1.AgentCard\"}\n\tAgentCard\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x10\n\x08\x65xamples\x18\x03 \x03(\t\x12\x12\n\nreads_data\x18\x04 \x01(\x08\x12\x14\n\x0cneeded_tools\x18\x05 \x03(\t\x12\x11\n\tconverses\x18\x06 \x01(\x08\x32\xbd\x01\n\rDomainService\x12S\n\x08RunAgent\x12!.sixhop.domain.v1.RunAgentRequest\x1a\".sixhop.domain.v1.RunAgentResponse0\x01\x12W\n\nListAgents\x12#.sixhop.domain.v1.ListAgentsRequest\x1a$.sixhop.domain.v1.ListAgentsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,15 +33,15 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'sixhop.domain.v1.domain_pb2
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_RUNAGENTREQUEST']._serialized_start=78
-  _globals['_RUNAGENTREQUEST']._serialized_end=298
-  _globals['_RUNAGENTRESPONSE']._serialized_start=300
-  _globals['_RUNAGENTRESPONSE']._serialized_end=377
-  _globals['_LISTAGENTSREQUEST']._serialized_start=379
-  _globals['_LISTAGENTSREQUEST']._serialized_end=398
-  _globals['_LISTAGENTSRESPONSE']._serialized_start=400
-  _globals['_LISTAGENTSRESPONSE']._serialized_end=465
-  _globals['_AGENTCARD']._serialized_start=467
-  _globals['_AGENTCARD']._serialized_end=592
-  _globals['_DOMAINSERVICE']._serialized_start=595
-  _globals['_DOMAINSERVICE']._serialized_end=784
+  _globals['_RUNAGENTREQUEST']._serialized_end=351
+  _globals['_RUNAGENTRESPONSE']._serialized_start=353
+  _globals['_RUNAGENTRESPONSE']._serialized_end=430
+  _globals['_LISTAGENTSREQUEST']._serialized_start=432
+  _globals['_LISTAGENTSREQUEST']._serialized_end=451
+  _globals['_LISTAGENTSRESPONSE']._serialized_start=453
+  _globals['_LISTAGENTSRESPONSE']._serialized_end=518
+  _globals['_AGENTCARD']._serialized_start=520
+  _globals['_AGENTCARD']._serialized_end=645
+  _globals['_DOMAINSERVICE']._serialized_start=648
+  _globals['_DOMAINSERVICE']._serialized_end=837
 # @@protoc_insertion_point(module_scope)

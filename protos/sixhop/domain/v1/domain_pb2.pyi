@@ -30,6 +30,7 @@ class RunAgentRequest(_message.Message):
     MODEL_ROUTE_FIELD_NUMBER: _builtins.int
     CONTEXT_SIZE_FIELD_NUMBER: _builtins.int
     DELIVERY_FIELD_NUMBER: _builtins.int
+    ALLOWED_TOOLS_FIELD_NUMBER: _builtins.int
     agent: _builtins.str
     """The agent's name."""
     model_route: _run_pb2.ModelRoute.ValueType
@@ -46,6 +47,13 @@ class RunAgentRequest(_message.Message):
     def question(self) -> _run_pb2.Question:
         """The question and its data."""
 
+    @_builtins.property
+    def allowed_tools(self) -> _run_pb2.AllowedNames:
+        """The tools of this suite that the run may use. Another one is not offered to a
+        model; a step that can be left out without it is left out, and one that cannot
+        ends the run with PERMISSION_DENIED.
+        """
+
     def __init__(
         self,
         *,
@@ -54,10 +62,11 @@ class RunAgentRequest(_message.Message):
         model_route: _run_pb2.ModelRoute.ValueType = ...,
         context_size: _run_pb2.ContextSize.ValueType = ...,
         delivery: _run_pb2.Delivery.ValueType = ...,
+        allowed_tools: _run_pb2.AllowedNames | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["question", b"question"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["allowed_tools", b"allowed_tools", "question", b"question"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "context_size", b"context_size", "delivery", b"delivery", "model_route", b"model_route", "question", b"question"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "allowed_tools", b"allowed_tools", "context_size", b"context_size", "delivery", b"delivery", "model_route", b"model_route", "question", b"question"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -25,23 +25,23 @@ _sym_db = _symbol_database.Default()
 from sixhop.type.v1 import run_pb2 as sixhop_dot_type_dot_v1_dot_run__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fsixhop/routing/v1/routing.proto\x12\x11sixhop.routing.v1\x1a\x18sixhop/type/v1/run.proto\"u\n\x0cRouteRequest\x12*\n\x08question\x18\x01 \x01(\x0b\x32\x18.sixhop.type.v1.Question\x12\r\n\x05\x61gent\x18\x02 \x01(\t\x12*\n\x08\x64\x65livery\x18\x03 \x01(\x0e\x32\x18.sixhop.type.v1.Delivery\"J\n\rRouteResponse\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12\'\n\x05\x65vent\x18\x02 \x01(\x0b\x32\x18.sixhop.type.v1.RunEvent\"\x13\n\x11ListAgentsRequest\"E\n\x12ListAgentsResponse\x12/\n\x06\x61gents\x18\x01 \x03(\x0b\x32\x1f.sixhop.routing.v1.AgentSummary\"X\n\x0c\x41gentSummary\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x12\n\nreads_data\x18\x03 \x01(\x08\x12\x11\n\tconverses\x18\x04 \x01(\x08\x32\xb9\x01\n\x0eRoutingService\x12L\n\x05Route\x12\x1f.sixhop.routing.v1.RouteRequest\x1a .sixhop.routing.v1.RouteResponse0\x01\x12Y\n\nListAgents\x12$.sixhop.routing.v1.ListAgentsRequest\x1a%.sixhop.routing.v1.ListAgentsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fsixhop/routing/v1/routing.proto\x12\x11sixhop.routing.v1\x1a\x18sixhop/type/v1/run.proto\"\xe0\x01\n\x0cRouteRequest\x12*\n\x08question\x18\x01 \x01(\x0b\x32\x18.sixhop.type.v1.Question\x12\r\n\x05\x61gent\x18\x02 \x01(\t\x12*\n\x08\x64\x65livery\x18\x03 \x01(\x0e\x32\x18.sixhop.type.v1.Delivery\x12\x34\n\x0e\x61llowed_agents\x18\x04 \x01(\x0b\x32\x1c.sixhop.type.v1.AllowedNames\x12\x33\n\rallowed_tools\x18\x05 \x01(\x0b\x32\x1c.sixhop.type.v1.AllowedNames\"J\n\rRouteResponse\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12\'\n\x05\x65vent\x18\x02 \x01(\x0b\x32\x18.sixhop.type.v1.RunEvent\"\x13\n\x11ListAgentsRequest\"E\n\x12ListAgentsResponse\x12/\n\x06\x61gents\x18\x01 \x03(\x0b\x32\x1f.sixhop.routing.v1.AgentSummary\"X\n\x0c\x41gentSummary\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x12\n\nreads_data\x18\x03 \x01(\x08\x12\x11\n\tconverses\x18\x04 \x01(\x08\x32\xb9\x01\n\x0eRoutingService\x12L\n\x05Route\x12\x1f.sixhop.routing.v1.RouteRequest\x1a .sixhop.routing.v1.RouteResponse0\x01\x12Y\n\nListAgents\x12$.sixhop.routing.v1.ListAgentsRequest\x1a%.sixhop.routing.v1.ListAgentsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'sixhop.routing.v1.routing_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_ROUTEREQUEST']._serialized_start=80
-  _globals['_ROUTEREQUEST']._serialized_end=197
-  _globals['_ROUTERESPONSE']._serialized_start=199
-  _globals['_ROUTERESPONSE']._serialized_end=273
-  _globals['_LISTAGENTSREQUEST']._serialized_start=275
-  _globals['_LISTAGENTSREQUEST']._serialized_end=294
-  _globals['_LISTAGENTSRESPONSE']._serialized_start=296
-  _globals['_LISTAGENTSRESPONSE']._serialized_end=365
-  _globals['_AGENTSUMMARY']._serialized_start=367
-  _globals['_AGENTSUMMARY']._serialized_end=455
-  _globals['_ROUTINGSERVICE']._serialized_start=458
-  _globals['_ROUTINGSERVICE']._serialized_end=643
+  _globals['_ROUTEREQUEST']._serialized_start=81
+  _globals['_ROUTEREQUEST']._serialized_end=305
+  _globals['_ROUTERESPONSE']._serialized_start=307
+  _globals['_ROUTERESPONSE']._serialized_end=381
+  _globals['_LISTAGENTSREQUEST']._serialized_start=383
+  _globals['_LISTAGENTSREQUEST']._serialized_end=402
+  _globals['_LISTAGENTSRESPONSE']._serialized_start=404
+  _globals['_LISTAGENTSRESPONSE']._serialized_end=473
+  _globals['_AGENTSUMMARY']._serialized_start=475
+  _globals['_AGENTSUMMARY']._serialized_end=563
+  _globals['_ROUTINGSERVICE']._serialized_start=566
+  _globals['_ROUTINGSERVICE']._serialized_end=751
 # @@protoc_insertion_point(module_scope)

@@ -28,6 +28,8 @@ class RouteRequest(_message.Message):
     QUESTION_FIELD_NUMBER: _builtins.int
     AGENT_FIELD_NUMBER: _builtins.int
     DELIVERY_FIELD_NUMBER: _builtins.int
+    ALLOWED_AGENTS_FIELD_NUMBER: _builtins.int
+    ALLOWED_TOOLS_FIELD_NUMBER: _builtins.int
     agent: _builtins.str
     """The agent that shall answer; empty lets routing choose."""
     delivery: _run_pb2.Delivery.ValueType
@@ -36,16 +38,28 @@ class RouteRequest(_message.Message):
     def question(self) -> _run_pb2.Question:
         """The question and its data."""
 
+    @_builtins.property
+    def allowed_agents(self) -> _run_pb2.AllowedNames:
+        """The agents among which to choose, as far as its tenant is concerned; another
+        one that is asked for by name is NOT_FOUND.
+        """
+
+    @_builtins.property
+    def allowed_tools(self) -> _run_pb2.AllowedNames:
+        """The tools that the run may use, as in `RunAgentRequest`."""
+
     def __init__(
         self,
         *,
         question: _run_pb2.Question | None = ...,
         agent: _builtins.str = ...,
         delivery: _run_pb2.Delivery.ValueType = ...,
+        allowed_agents: _run_pb2.AllowedNames | None = ...,
+        allowed_tools: _run_pb2.AllowedNames | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["question", b"question"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["allowed_agents", b"allowed_agents", "allowed_tools", b"allowed_tools", "question", b"question"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "delivery", b"delivery", "question", b"question"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "allowed_agents", b"allowed_agents", "allowed_tools", b"allowed_tools", "delivery", b"delivery", "question", b"question"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -29,41 +29,43 @@ from sixhop.type.v1 import generation_pb2 as sixhop_dot_type_dot_v1_dot_generati
 from sixhop.type.v1 import usage_pb2 as sixhop_dot_type_dot_v1_dot_usage__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18sixhop/type/v1/run.proto\x12\x0esixhop.type.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dsixhop/type/v1/artifact.proto\x1a\x19sixhop/type/v1/chat.proto\x1a\x1fsixhop/type/v1/generation.proto\x1a\x1asixhop/type/v1/usage.proto\"\x8f\x02\n\x08Question\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x10\n\x08language\x18\x02 \x01(\t\x12+\n\x07sources\x18\x03 \x03(\x0b\x32\x1a.sixhop.type.v1.DataSource\x12\x12\n\nsession_id\x18\x04 \x01(\t\x12,\n\x07history\x18\x05 \x03(\x0b\x32\x1b.sixhop.type.v1.ChatMessage\x12(\n\x05tools\x18\x06 \x03(\x0b\x32\x19.sixhop.type.v1.ToolOffer\x12\x13\n\x0btool_choice\x18\x07 \x01(\t\x12\x35\n\ngeneration\x18\x08 \x01(\x0b\x32!.sixhop.type.v1.GenerationOptions\"\xfa\x03\n\x08RunEvent\x12/\n\x08\x61\x63\x63\x65pted\x18\x01 \x01(\x0b\x32\x1b.sixhop.type.v1.RunAcceptedH\x00\x12+\n\x06routed\x18\x02 \x01(\x0b\x32\x19.sixhop.type.v1.RunRoutedH\x00\x12\x33\n\x0cstep_started\x18\x03 \x01(\x0b\x32\x1b.sixhop.type.v1.StepStartedH\x00\x12\x35\n\rstep_finished\x18\x04 \x01(\x0b\x32\x1c.sixhop.type.v1.StepFinishedH\x00\x12,\n\x08thinking\x18\x05 \x01(\x0b\x32\x18.sixhop.type.v1.ThinkingH\x00\x12/\n\ntext_delta\x18\x06 \x01(\x0b\x32\x19.sixhop.type.v1.TextDeltaH\x00\x12,\n\x08\x64\x65graded\x18\x07 \x01(\x0b\x32\x18.sixhop.type.v1.DegradedH\x00\x12.\n\trestarted\x18\x08 \x01(\x0b\x32\x19.sixhop.type.v1.RestartedH\x00\x12/\n\x08\x66inished\x18\t \x01(\x0b\x32\x1b.sixhop.type.v1.RunFinishedH\x00\x12-\n\ttool_call\x18\n \x01(\x0b\x32\x18.sixhop.type.v1.ToolCallH\x00\x42\x07\n\x05\x65vent\"Q\n\x0bRunAccepted\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x32\n\x0f\x62udget_duration\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\"\xd4\x01\n\tRunRouted\x12\r\n\x05\x61gent\x18\x01 \x01(\t\x12\r\n\x05score\x18\x02 \x01(\x01\x12\x0e\n\x06margin\x18\x03 \x01(\x01\x12\x0e\n\x06reason\x18\x04 \x01(\t\x12\x0f\n\x07replica\x18\x05 \x01(\t\x12/\n\x0bmodel_route\x18\x06 \x01(\x0e\x32\x1a.sixhop.type.v1.ModelRoute\x12\x31\n\x0c\x63ontext_size\x18\x07 \x01(\x0e\x32\x1b.sixhop.type.v1.ContextSize\x12\x14\n\x0croute_reason\x18\x08 \x01(\t\"8\n\x0bStepStarted\x12\x0c\n\x04step\x18\x01 \x01(\x05\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\r\n\x05title\x18\x03 \x01(\t\"\x99\x01\n\x0cStepFinished\x12\x0c\n\x04step\x18\x01 \x01(\x05\x12\x0c\n\x04name\x18\x02 \x01(\t\x12(\n\x05state\x18\x03 \x01(\x0e\x32\x19.sixhop.type.v1.StepState\x12\x33\n\x10\x65lapsed_duration\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0e\n\x06\x64\x65tail\x18\x05 \x01(\t\"\x92\x01\n\x08Thinking\x12\r\n\x05state\x18\x01 \x01(\t\x12\x33\n\x10silence_duration\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x35\n\x12remaining_duration\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0b\n\x03hop\x18\x04 \x01(\t\"\x19\n\tTextDelta\x12\x0c\n\x04text\x18\x01 \x01(\t\"\x82\x01\n\x08\x44\x65graded\x12\x11\n\tmechanism\x18\x01 \x01(\t\x12\x0c\n\x04part\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12/\n\x0c\x61ge_duration\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x14\n\x0c\x65rror_reason\x18\x05 \x01(\t\"\x1b\n\tRestarted\x12\x0e\n\x06reason\x18\x01 \x01(\t\"\xcf\x01\n\x0bRunFinished\x12\r\n\x05\x61gent\x18\x01 \x01(\t\x12\r\n\x05model\x18\x02 \x01(\t\x12$\n\x05usage\x18\x03 \x01(\x0b\x32\x15.sixhop.type.v1.Usage\x12+\n\tartifacts\x18\x04 \x03(\x0b\x32\x18.sixhop.type.v1.Artifact\x12\x10\n\x08\x64\x65graded\x18\x05 \x01(\x08\x12\x15\n\rmissing_parts\x18\x06 \x03(\t\x12\x0f\n\x07sources\x18\x07 \x03(\t\x12\x15\n\rfinish_reason\x18\x08 \x01(\t*h\n\x08\x44\x65livery\x12\x18\n\x14\x44\x45LIVERY_UNSPECIFIED\x10\x00\x12\x18\n\x14\x44\x45LIVERY_RESTARTABLE\x10\x01\x12\x15\n\x11\x44\x45LIVERY_BUFFERED\x10\x02\x12\x11\n\rDELIVERY_LIVE\x10\x03*Z\n\nModelRoute\x12\x1b\n\x17MODEL_ROUTE_UNSPECIFIED\x10\x00\x12\x17\n\x13MODEL_ROUTE_PRIMARY\x10\x01\x12\x16\n\x12MODEL_ROUTE_BACKUP\x10\x02*_\n\x0b\x43ontextSize\x12\x1c\n\x18\x43ONTEXT_SIZE_UNSPECIFIED\x10\x00\x12\x15\n\x11\x43ONTEXT_SIZE_FULL\x10\x01\x12\x1b\n\x17\x43ONTEXT_SIZE_COMPRESSED\x10\x02*i\n\tStepState\x12\x1a\n\x16STEP_STATE_UNSPECIFIED\x10\x00\x12\x11\n\rSTEP_STATE_OK\x10\x01\x12\x15\n\x11STEP_STATE_FAILED\x10\x02\x12\x16\n\x12STEP_STATE_SKIPPED\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18sixhop/type/v1/run.proto\x12\x0esixhop.type.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dsixhop/type/v1/artifact.proto\x1a\x19sixhop/type/v1/chat.proto\x1a\x1fsixhop/type/v1/generation.proto\x1a\x1asixhop/type/v1/usage.proto\"\x8f\x02\n\x08Question\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x10\n\x08language\x18\x02 \x01(\t\x12+\n\x07sources\x18\x03 \x03(\x0b\x32\x1a.sixhop.type.v1.DataSource\x12\x12\n\nsession_id\x18\x04 \x01(\t\x12,\n\x07history\x18\x05 \x03(\x0b\x32\x1b.sixhop.type.v1.ChatMessage\x12(\n\x05tools\x18\x06 \x03(\x0b\x32\x19.sixhop.type.v1.ToolOffer\x12\x13\n\x0btool_choice\x18\x07 \x01(\t\x12\x35\n\ngeneration\x18\x08 \x01(\x0b\x32!.sixhop.type.v1.GenerationOptions\"\x1d\n\x0c\x41llowedNames\x12\r\n\x05names\x18\x01 \x03(\t\"\xfa\x03\n\x08RunEvent\x12/\n\x08\x61\x63\x63\x65pted\x18\x01 \x01(\x0b\x32\x1b.sixhop.type.v1.RunAcceptedH\x00\x12+\n\x06routed\x18\x02 \x01(\x0b\x32\x19.sixhop.type.v1.RunRoutedH\x00\x12\x33\n\x0cstep_started\x18\x03 \x01(\x0b\x32\x1b.sixhop.type.v1.StepStartedH\x00\x12\x35\n\rstep_finished\x18\x04 \x01(\x0b\x32\x1c.sixhop.type.v1.StepFinishedH\x00\x12,\n\x08thinking\x18\x05 \x01(\x0b\x32\x18.sixhop.type.v1.ThinkingH\x00\x12/\n\ntext_delta\x18\x06 \x01(\x0b\x32\x19.sixhop.type.v1.TextDeltaH\x00\x12,\n\x08\x64\x65graded\x18\x07 \x01(\x0b\x32\x18.sixhop.type.v1.DegradedH\x00\x12.\n\trestarted\x18\x08 \x01(\x0b\x32\x19.sixhop.type.v1.RestartedH\x00\x12/\n\x08\x66inished\x18\t \x01(\x0b\x32\x1b.sixhop.type.v1.RunFinishedH\x00\x12-\n\ttool_call\x18\n \x01(\x0b\x32\x18.sixhop.type.v1.ToolCallH\x00\x42\x07\n\x05\x65vent\"Q\n\x0bRunAccepted\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x32\n\x0f\x62udget_duration\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\"\xd4\x01\n\tRunRouted\x12\r\n\x05\x61gent\x18\x01 \x01(\t\x12\r\n\x05score\x18\x02 \x01(\x01\x12\x0e\n\x06margin\x18\x03 \x01(\x01\x12\x0e\n\x06reason\x18\x04 \x01(\t\x12\x0f\n\x07replica\x18\x05 \x01(\t\x12/\n\x0bmodel_route\x18\x06 \x01(\x0e\x32\x1a.sixhop.type.v1.ModelRoute\x12\x31\n\x0c\x63ontext_size\x18\x07 \x01(\x0e\x32\x1b.sixhop.type.v1.ContextSize\x12\x14\n\x0croute_reason\x18\x08 \x01(\t\"8\n\x0bStepStarted\x12\x0c\n\x04step\x18\x01 \x01(\x05\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\r\n\x05title\x18\x03 \x01(\t\"\x99\x01\n\x0cStepFinished\x12\x0c\n\x04step\x18\x01 \x01(\x05\x12\x0c\n\x04name\x18\x02 \x01(\t\x12(\n\x05state\x18\x03 \x01(\x0e\x32\x19.sixhop.type.v1.StepState\x12\x33\n\x10\x65lapsed_duration\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0e\n\x06\x64\x65tail\x18\x05 \x01(\t\"\x92\x01\n\x08Thinking\x12\r\n\x05state\x18\x01 \x01(\t\x12\x33\n\x10silence_duration\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x35\n\x12remaining_duration\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0b\n\x03hop\x18\x04 \x01(\t\"\x19\n\tTextDelta\x12\x0c\n\x04text\x18\x01 \x01(\t\"\x82\x01\n\x08\x44\x65graded\x12\x11\n\tmechanism\x18\x01 \x01(\t\x12\x0c\n\x04part\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12/\n\x0c\x61ge_duration\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x14\n\x0c\x65rror_reason\x18\x05 \x01(\t\"\x1b\n\tRestarted\x12\x0e\n\x06reason\x18\x01 \x01(\t\"\xcf\x01\n\x0bRunFinished\x12\r\n\x05\x61gent\x18\x01 \x01(\t\x12\r\n\x05model\x18\x02 \x01(\t\x12$\n\x05usage\x18\x03 \x01(\x0b\x32\x15.sixhop.type.v1.Usage\x12+\n\tartifacts\x18\x04 \x03(\x0b\x32\x18.sixhop.type.v1.Artifact\x12\x10\n\x08\x64\x65graded\x18\x05 \x01(\x08\x12\x15\n\rmissing_parts\x18\x06 \x03(\t\x12\x0f\n\x07sources\x18\x07 \x03(\t\x12\x15\n\rfinish_reason\x18\x08 \x01(\t*h\n\x08\x44\x65livery\x12\x18\n\x14\x44\x45LIVERY_UNSPECIFIED\x10\x00\x12\x18\n\x14\x44\x45LIVERY_RESTARTABLE\x10\x01\x12\x15\n\x11\x44\x45LIVERY_BUFFERED\x10\x02\x12\x11\n\rDELIVERY_LIVE\x10\x03*Z\n\nModelRoute\x12\x1b\n\x17MODEL_ROUTE_UNSPECIFIED\x10\x00\x12\x17\n\x13MODEL_ROUTE_PRIMARY\x10\x01\x12\x16\n\x12MODEL_ROUTE_BACKUP\x10\x02*_\n\x0b\x43ontextSize\x12\x1c\n\x18\x43ONTEXT_SIZE_UNSPECIFIED\x10\x00\x12\x15\n\x11\x43ONTEXT_SIZE_FULL\x10\x01\x12\x1b\n\x17\x43ONTEXT_SIZE_COMPRESSED\x10\x02*i\n\tStepState\x12\x1a\n\x16STEP_STATE_UNSPECIFIED\x10\x00\x12\x11\n\rSTEP_STATE_OK\x10\x01\x12\x15\n\x11STEP_STATE_FAILED\x10\x02\x12\x16\n\x12STEP_STATE_SKIPPED\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'sixhop.type.v1.run_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_DELIVERY']._serialized_start=2038
-  _globals['_DELIVERY']._serialized_end=2142
-  _globals['_MODELROUTE']._serialized_start=2144
-  _globals['_MODELROUTE']._serialized_end=2234
-  _globals['_CONTEXTSIZE']._serialized_start=2236
-  _globals['_CONTEXTSIZE']._serialized_end=2331
-  _globals['_STEPSTATE']._serialized_start=2333
-  _globals['_STEPSTATE']._serialized_end=2438
+  _globals['_DELIVERY']._serialized_start=2069
+  _globals['_DELIVERY']._serialized_end=2173
+  _globals['_MODELROUTE']._serialized_start=2175
+  _globals['_MODELROUTE']._serialized_end=2265
+  _globals['_CONTEXTSIZE']._serialized_start=2267
+  _globals['_CONTEXTSIZE']._serialized_end=2362
+  _globals['_STEPSTATE']._serialized_start=2364
+  _globals['_STEPSTATE']._serialized_end=2469
   _globals['_QUESTION']._serialized_start=196
   _globals['_QUESTION']._serialized_end=467
-  _globals['_RUNEVENT']._serialized_start=470
-  _globals['_RUNEVENT']._serialized_end=976
-  _globals['_RUNACCEPTED']._serialized_start=978
-  _globals['_RUNACCEPTED']._serialized_end=1059
-  _globals['_RUNROUTED']._serialized_start=1062
-  _globals['_RUNROUTED']._serialized_end=1274
-  _globals['_STEPSTARTED']._serialized_start=1276
-  _globals['_STEPSTARTED']._serialized_end=1332
-  _globals['_STEPFINISHED']._serialized_start=1335
-  _globals['_STEPFINISHED']._serialized_end=1488
-  _globals['_THINKING']._serialized_start=1491
-  _globals['_THINKING']._serialized_end=1637
-  _globals['_TEXTDELTA']._serialized_start=1639
-  _globals['_TEXTDELTA']._serialized_end=1664
-  _globals['_DEGRADED']._serialized_start=1667
-  _globals['_DEGRADED']._serialized_end=1797
-  _globals['_RESTARTED']._serialized_start=1799
-  _globals['_RESTARTED']._serialized_end=1826
-  _globals['_RUNFINISHED']._serialized_start=1829
-  _globals['_RUNFINISHED']._serialized_end=2036
+  _globals['_ALLOWEDNAMES']._serialized_start=469
+  _globals['_ALLOWEDNAMES']._serialized_end=498
+  _globals['_RUNEVENT']._serialized_start=501
+  _globals['_RUNEVENT']._serialized_end=1007
+  _globals['_RUNACCEPTED']._serialized_start=1009
+  _globals['_RUNACCEPTED']._serialized_end=1090
+  _globals['_RUNROUTED']._serialized_start=1093
+  _globals['_RUNROUTED']._serialized_end=1305
+  _globals['_STEPSTARTED']._serialized_start=1307
+  _globals['_STEPSTARTED']._serialized_end=1363
+  _globals['_STEPFINISHED']._serialized_start=1366
+  _globals['_STEPFINISHED']._serialized_end=1519
+  _globals['_THINKING']._serialized_start=1522
+  _globals['_THINKING']._serialized_end=1668
+  _globals['_TEXTDELTA']._serialized_start=1670
+  _globals['_TEXTDELTA']._serialized_end=1695
+  _globals['_DEGRADED']._serialized_start=1698
+  _globals['_DEGRADED']._serialized_end=1828
+  _globals['_RESTARTED']._serialized_start=1830
+  _globals['_RESTARTED']._serialized_end=1857
+  _globals['_RUNFINISHED']._serialized_start=1860
+  _globals['_RUNFINISHED']._serialized_end=2067
 # @@protoc_insertion_point(module_scope)

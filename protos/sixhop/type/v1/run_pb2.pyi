@@ -218,6 +218,30 @@ class Question(_message.Message):
 Global___Question: _TypeAlias = Question  # noqa: Y015
 
 @_typing.final
+class AllowedNames(_message.Message):
+    """Names what a run may use; where the message is absent, everything."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The names; none at all allows nothing."""
+
+    def __init__(
+        self,
+        *,
+        names: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["names", b"names"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AllowedNames: _TypeAlias = AllowedNames  # noqa: Y015
+
+@_typing.final
 class RunEvent(_message.Message):
     """Carries one event of a run. Clients ignore a kind that they do not know."""
 
