@@ -2,4 +2,9 @@
 
 from services.runtime.launch import launch
 
-launch("gateway", "gateway.service:open_hop", "gateway.config:GatewaySettings")
+launch(
+    "gateway",
+    "gateway.service:open_hop",
+    "gateway.config:GatewaySettings",
+    examine="gateway.access.examination:examine",
+)

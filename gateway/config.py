@@ -1,9 +1,11 @@
 """Defines the settings of the gateway."""
 
+from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, SecretStr
 
+from gateway.access.jwt_settings import JwtSettings
 from services.runtime.config import HopSettings, Section
 
 
@@ -82,3 +84,16 @@ class GatewaySettings(HopSettings):
     """How long a client may leave a stream unread that cannot be written on, seconds."""
     runs: RunsSettings = RunsSettings()
     """The recent runs, which `/v1/runs` shows."""
+    open: bool = False
+    """Whether callers who show nothing come in though others than this machine can call: only where
+    something before the gateway asks who they are. Whoever shows a key must have a right one."""
+    keys_file: Path | None = None
+    """Where API keys are kept, as digests; unset takes `.sixhop/keys.json` beside the
+    configuration. Once it is there, or named here, callers need a key."""
+    jwt: JwtSettings = Field(default_factory=JwtSettings)
+    """Says which tokens of others let callers in, beside keys."""
+    quota_redis_url: SecretStr = SecretStr("")
+    """Where gateways count together what tenants use, such as `redis://host:6379/0`; empty lets
+    each count for itself. A secret, because it may hold a password."""
+    quota_redis_prefix: str = Field(default="sixhop:quota", min_length=1, max_length=100)
+    """What all keys there begin with; suites that use one Redis need one each."""

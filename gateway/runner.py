@@ -3,13 +3,16 @@
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
+from gateway.allowance import check_agent, check_allowance
 from gateway.config import GatewaySettings
 from gateway.question import check_question
 from gateway.runs.book import RunBook
+from gateway.spending import Spending
 from services.runtime.call import CURRENT, Callee, Inbound
 from services.runtime.client import Dependency
 from services.runtime.durations import to_duration
 from services.runtime.errors import DependencyFailedError, Origin
+from services.runtime.tenants import UNLIMITED
 from services.runtime.topology import ROUTING
 from sixhop.gateway.v1 import gateway_pb2
 from sixhop.routing.v1 import routing_pb2
@@ -42,9 +45,7 @@ class Runner:
         accepted = self._accept(inbound, request)
         yield gateway_pb2.RunResponse(sequence=1, event=accepted)
         sequence = 1
-        asked = routing_pb2.RouteRequest(
-            question=request.question, agent=request.agent, delivery=request.delivery
-        )
+        asked = _asked(inbound, request, request.delivery)
         async with aclosing(self._events(asked)) as events:
             async for event in events:
                 self._book.tell(inbound, event)
@@ -58,7 +59,7 @@ class Runner:
         answer = gateway_pb2.AskResponse(run_id=inbound.identity.run_id)
         texts: list[str] = []
         # Nobody sees a part of it, so that text may be taken back.
-        asked = routing_pb2.RouteRequest(question=request.question, agent=request.agent)
+        asked = _asked(inbound, request, run_pb2.DELIVERY_UNSPECIFIED)
         async with aclosing(self._events(asked)) as events:
             async for event in events:
                 self._book.tell(inbound, event)
@@ -78,14 +79,19 @@ class Runner:
         return answer
 
     async def agents(self) -> routing_pb2.ListAgentsResponse:
-        """Return the agents that can be asked.
+        """Return the agents that the caller may ask.
 
         Raises:
             SixhopError: routing failed, or does not know them yet.
         """
-        return await self._routing.unary(
+        inbound = CURRENT.get()
+        listed = await self._routing.unary(
             self._stub.ListAgents, routing_pb2.ListAgentsRequest(), callee=_LISTING
         )
+        if inbound.limits is None or inbound.limits.agents is None:
+            return listed
+        allowed = [each for each in listed.agents if each.name in inbound.limits.agents]
+        return routing_pb2.ListAgentsResponse(agents=allowed)
 
     def _accept(
         self, inbound: Inbound, request: gateway_pb2.RunRequest | gateway_pb2.AskRequest
@@ -93,10 +99,12 @@ class Runner:
         """Begin a run, and return its first event.
 
         Raises:
-            InvalidArgumentError: no agent could answer the question.
+            InvalidArgumentError: no agent could answer the question, or it is too large.
+            PermissionDeniedError: its tenant may not ask this agent.
         """
         self._book.begin(inbound, request.question, request.agent)
         check_question(request.question, self._settings)
+        check_allowance(inbound, request)
         accepted = run_pb2.RunAccepted(
             run_id=inbound.identity.run_id,
             budget_duration=to_duration(inbound.time_remaining_on_arrival_s),
@@ -109,18 +117,46 @@ class Runner:
         self, request: routing_pb2.RouteRequest
     ) -> AsyncGenerator[run_pb2.RunEvent, None]:
         last: run_pb2.RunEvent | None = None
+        inbound = CURRENT.get()
+        spent = Spending(inbound, request.question)
         async with self._routing.stream(self._stub.Route, request) as responses:
             async for response in responses:
                 if last is not None:
                     raise _incomplete("went on after its last event")
-                if response.event.WhichOneof("event") == "finished":
+                event = response.event
+                spent.see(event)
+                kind = event.WhichOneof("event")
+                if kind == "routed":
+                    # Routing has been told; one that is older than this rule did not listen.
+                    check_agent(inbound, event.routed.agent)
+                if kind == "finished":
                     # Kept until the stream has ended well: a run that fails has no last event.
-                    last = response.event
+                    last = event
                 else:
-                    yield response.event
+                    yield event
         if last is None:
             raise _incomplete("ended without its last event")
         yield last
+
+
+def _asked(
+    inbound: Inbound,
+    request: gateway_pb2.RunRequest | gateway_pb2.AskRequest,
+    delivery: "run_pb2.Delivery.ValueType",
+) -> routing_pb2.RouteRequest:
+    """Return what routing is asked for: the question, and what its tenant may use."""
+    limits = inbound.limits or UNLIMITED
+    return routing_pb2.RouteRequest(
+        question=request.question,
+        agent=request.agent,
+        delivery=delivery,
+        allowed_agents=_names(limits.agents),
+        allowed_tools=_names(limits.tools),
+    )
+
+
+def _names(allowed: frozenset[str] | None) -> run_pb2.AllowedNames | None:
+    return None if allowed is None else run_pb2.AllowedNames(names=sorted(allowed))
 
 
 def _fill(answer: gateway_pb2.AskResponse, finished: run_pb2.RunFinished) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import grpc
 
+from gateway.access.entrance import open_entrance
 from gateway.config import GatewaySettings
 from gateway.desk import Desk
 from gateway.http.door import http_door
@@ -55,7 +56,7 @@ class GatewayServicer(GatewayServiceServicer):
 async def open_hop(hop: Hop) -> AsyncIterator[None]:
     """Open the gateway hop: it can work once its doors are open."""
     settings = hop.config.section(GATEWAY, GatewaySettings)
-    async with hop.dependency(ROUTING) as routing:
+    async with open_entrance(hop, settings), hop.dependency(ROUTING) as routing:
         shelf = open_shelf(hop, settings.runs)
         book = shelf.book
         hop.door.surround(book)

@@ -43,6 +43,10 @@ class Child:
         """Return whether it runs, or is stopped but not dead."""
         return self._process is not None and self._process.poll() is None
 
+    def beside(self, name: str, **settings: str) -> "Child":
+        """Return another one that starts the same with other settings; it is yet to be started."""
+        return Child(name, self._arguments[1:], self._environment | settings, self.log.parent)
+
     def start(self) -> None:
         """Start it, or start it again; its output is appended."""
         with self.out.open("ab") as out, self.log.open("ab") as log:

@@ -25,6 +25,7 @@ from tests.ledger.provider_faults import PROVIDER_FAULTS
 from tests.ledger.runs import RUNS
 from tests.ledger.sim import SIM
 from tests.ledger.strangers import STRANGERS
+from tests.ledger.tenants import TENANTS
 
 __all__ = ["REQUIREMENTS", "Requirement", "requirement"]
 
@@ -41,6 +42,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     **FAILOVER,
     **PROVIDER_FAULTS,
     **STRANGERS,
+    **TENANTS,
     **PAGE,
     **RUNS,
     "architecture:banned-calls": Requirement(

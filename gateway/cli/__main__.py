@@ -5,23 +5,16 @@ import sys
 
 try:
     # Importing takes longer than anything else before the first word: Ctrl-C must work here too.
-    import asyncio
-    from collections.abc import Callable, Coroutine
     from importlib import metadata
     from pathlib import Path
-    from typing import Annotated, Any, Literal
+    from typing import Annotated, Literal
 
     import typer
 
-    from gateway.cli.console import silence_stdout, tolerate_any_text, write_json
-    from gateway.cli.problem import (
-        EXIT_FAILED,
-        EXIT_INTERRUPTED,
-        EXIT_OK,
-        FailedError,
-        RefusedError,
-    )
-    from gateway.cli.profiles import named
+    from gateway.cli.console import tolerate_any_text
+    from gateway.cli.key_commands import key_app
+    from gateway.cli.problem import EXIT_INTERRUPTED, EXIT_OK, RefusedError
+    from gateway.cli.running import AsJson, Config, Gateway, Work, run
     from services.runtime.clock import MonotonicClock
     from services.runtime.launch import GRPC_EXPERIMENTS
 except KeyboardInterrupt:
@@ -41,23 +34,7 @@ app = typer.Typer(
 )
 ENVIRON = dict(os.environ)
 """The environment as it was given; hops inherit this and not what is set below."""
-
-Work = Coroutine[Any, Any, int]
-"""A verb on its way to its exit code."""
-
-Config = Annotated[
-    Path | None,
-    typer.Option(
-        "--config",
-        metavar="FILE",
-        help="The configuration, a file or a profile such as naive; else sixhop.toml here.",
-        callback=named,
-    ),
-]
-Gateway = Annotated[
-    str, typer.Option(metavar="HOST:PORT", help="The gateway; else the configuration's.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Write JSON for programs.")]
+app.add_typer(key_app(ENVIRON), name="key")
 
 
 @app.callback()
@@ -93,7 +70,7 @@ def up(
             show_logs=logs,
         )
 
-    _run(work, as_json=as_json)
+    run(work, as_json=as_json)
 
 
 @app.command()
@@ -141,7 +118,7 @@ def ask(
         )
         return verb.ask(ENVIRON, MonotonicClock(), options)
 
-    _run(work, as_json=as_json)
+    run(work, as_json=as_json)
 
 
 @app.command()
@@ -164,7 +141,7 @@ def health(
 
         return verb.health(ENVIRON, config_path=config, as_json=as_json)
 
-    _run(work, as_json=as_json)
+    run(work, as_json=as_json)
 
 
 @app.command()
@@ -200,7 +177,7 @@ def shed(
         )
         return verb.shed(ENVIRON, options)
 
-    _run(work, as_json=as_json)
+    run(work, as_json=as_json)
 
 
 @app.command()
@@ -236,7 +213,7 @@ def breaker(
         )
         return verb.breaker(ENVIRON, options)
 
-    _run(work, as_json=as_json)
+    run(work, as_json=as_json)
 
 
 @app.command()
@@ -273,7 +250,7 @@ def check(
         )
         return verb.check(ENVIRON, options)
 
-    _run(work, as_json=as_json)
+    run(work, as_json=as_json)
 
 
 @app.command("model-sim")
@@ -317,7 +294,7 @@ def model_sim(
         )
         return verb.model_sim(ENVIRON, options)
 
-    _run(work, as_json=as_json)
+    run(work, as_json=as_json)
 
 
 @app.command()
@@ -333,47 +310,7 @@ def demo(
 
         return verb.demo(ENVIRON, MonotonicClock(), out=out)
 
-    _run(work, as_json=False)
-
-
-def _run(work: Callable[[], Work], *, as_json: bool) -> None:
-    """Run a verb to its end and leave with its exit code.
-
-    The work imports its verb by itself, which takes a while: from here on Ctrl-C is heard.
-    """
-    try:
-        code = asyncio.run(work())
-    except RefusedError as error:
-        _complain(error, as_json=as_json)
-        code = error.exit_code
-    except KeyboardInterrupt:
-        cancelled = FailedError("cancelled", reason="CANCELLED")
-        _complain(cancelled, as_json=as_json)
-        code = EXIT_INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output left before the work was done.
-        silence_stdout()
-        code = EXIT_FAILED
-    raise typer.Exit(code)
-
-
-def _complain(error: RefusedError, *, as_json: bool) -> None:
-    if as_json:
-        write_json(
-            sys.stdout,
-            {
-                "ok": False,
-                "error": {
-                    "code": "",
-                    "reason": error.reason,
-                    "message": error.message,
-                    "hop": "",
-                    "advice": "",
-                },
-            },
-        )
-    else:
-        sys.stderr.write(f"sixhop: {error.message}\n")
+    run(work, as_json=False)
 
 
 def main() -> None:

@@ -21,6 +21,7 @@ from gateway.cli.transcript import Transcript
 from gateway.cli.view import Result, show_answer, show_failure, to_document
 from gateway.cli.waterfall import own_report, tree
 from services.runtime.clock import Clock
+from services.runtime.environment import API_KEY_VARIABLE
 from services.runtime.errors import Code
 from services.runtime.language import language_of
 
@@ -92,7 +93,7 @@ async def ask(environ: Mapping[str, str], clock: Clock, options: AskOptions) -> 
     address = gateway_address(options.gateway, lambda: read_config(environ, options.config_path))
     if options.out is not None:
         require_folder(options.out)
-    async with GatewayClient(address) as client:
+    async with GatewayClient(address, _api_key(environ)) as client:
         result = await run_question(
             client, question, options.deadline_s, _progress(clock, as_json=options.as_json), clock
         )
@@ -102,6 +103,16 @@ async def ask(environ: Mapping[str, str], clock: Clock, options: AskOptions) -> 
     with until_reader_leaves():
         _show(result, as_json=options.as_json)
     return EXIT_OK if result.failure is None else result.failure.exit_code
+
+
+def _api_key(environ: Mapping[str, str]) -> str:
+    key = environ.get(API_KEY_VARIABLE, "").strip()
+    if not all("!" <= character <= "~" for character in key):
+        # Not shown: it may be a key with one wrong character.
+        raise RefusedError(
+            f"{API_KEY_VARIABLE} is no key; set it to what `sixhop key create` shows"
+        )
+    return key
 
 
 async def run_question(

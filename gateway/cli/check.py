@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from gateway.access.examination import examine
 from gateway.cli.check_report import Report, document, show
 from gateway.cli.console import open_console, until_reader_leaves, write_json
 from gateway.cli.hop_health import SILENT, UNREACHABLE
@@ -14,7 +15,6 @@ from gateway.cli.parts import naming, plan_problems
 from gateway.cli.pod_check import ask_pods
 from gateway.cli.problem import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from gateway.cli.rooms import AskHop, AskRooms, Opinion, ask_hop, ask_rooms, merged
-from gateway.config import GatewaySettings
 from gateway.manifests.checking import check_manifests
 from gateway.manifests.cluster import sort_out
 from gateway.manifests.documents import read_manifests
@@ -186,6 +186,6 @@ def own_opinion(environ: Mapping[str, str], path: Path | None) -> tuple[Config |
 
 
 def _gateway_findings(config: Config) -> list[Finding]:
-    config.section(GATEWAY, GatewaySettings)
+    found = examine(config)
     config.operator.secret()
-    return [violation("parts", text) for text in plan_problems(config)]
+    return [*found, *(violation("parts", text) for text in plan_problems(config))]

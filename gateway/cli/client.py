@@ -20,7 +20,7 @@ from gateway.cli.failure import (
 from services.runtime.call import AttemptReport
 from services.runtime.client import open_channel
 from services.runtime.durations import to_seconds
-from services.runtime.identity import REPORTS_WANTED_KEY
+from services.runtime.identity import CREDENTIAL_KEY, REPORTS_WANTED_KEY
 from services.runtime.reports import REPORTS_KEY, decode_reports
 from services.runtime.status import DETAILS_KEY, error_info, retry_after_s
 from services.runtime.topology import GATEWAY
@@ -42,9 +42,12 @@ Metadata = Any
 class GatewayClient:
     """Talks with one gateway."""
 
-    def __init__(self, address: str) -> None:
-        """Take `host:port`; it connects with the first question."""
+    def __init__(self, address: str, api_key: str = "") -> None:
+        """Take `host:port`, and what to be known by; it connects with the first question."""
         self.address = address
+        self._metadata: tuple[tuple[str, str], ...] = ((REPORTS_WANTED_KEY, "1"),)
+        if api_key:
+            self._metadata += ((CREDENTIAL_KEY, f"Bearer {api_key}"),)
         self.reports: list[AttemptReport] = []
         """What every hop told of the last run, also when it failed."""
         self._channel = open_channel(address)
@@ -77,9 +80,7 @@ class GatewayClient:
         """
         self.reports = []
         until = asyncio.get_running_loop().time() + deadline_s + CLIENT_GRACE_S
-        call = self._stub.Run(
-            _request(question), timeout=deadline_s, metadata=((REPORTS_WANTED_KEY, "1"),)
-        )
+        call = self._stub.Run(_request(question), timeout=deadline_s, metadata=self._metadata)
         heard = finished = False
         try:
             while True:

@@ -149,6 +149,8 @@ def _plan_on_free_ports(environ: Mapping[str, str]) -> Plan:
         for name, port in zip(DEFAULT_PORTS, ports, strict=True)
         for key, value in (("PORT", str(port)), ("HOST", "127.0.0.1"))
     }
+    # Whoever keeps keys in this folder need not show one to see the demonstration.
+    own[f"{PREFIX}GATEWAY__OPEN"] = "true"
     return make_plan({**environ, **own}, None, with_llm=True)
 
 

@@ -37,6 +37,7 @@ _ADVICE = {
     "LOAD_SHED": "ask again in a moment; it has enough to do",
     "BULKHEAD_FULL": "ask again in a moment; it has enough to do",
     "QUOTA_EXCEEDED": "ask again later; your share is used up",
+    "UNAUTHENTICATED": "set SIXHOP_API_KEY to a key; `sixhop key create --tenant NAME` makes one",
     "CIRCUIT_OPEN": "ask again in half a minute; it is known to be sick and gets time to heal",
     "LOOP_DETECTED": "ask in other words; the agent went round in circles",
     "PROVIDER_KEY_REFUSED": "correct SIXHOP_MODEL__API_KEY and start the suite again",

@@ -10,11 +10,15 @@ from starlette.requests import ClientDisconnect, Request
 
 from gateway.config import GatewaySettings
 from gateway.http.failing import NOT_TAKEN, TOO_LARGE, TOO_SLOW
+from gateway.http.front import front_of
 from gateway.http.leaving import ClientLeftError
-from services.runtime.errors import InvalidArgumentError
+from services.runtime.errors import InvalidArgumentError, SixhopError
+from services.runtime.identity import CREDENTIAL_KEY
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
+STRANGER_BYTES = 64 * 1024
+"""How much is read of a body before anybody knows who sends it."""
 _JSON = "application/json"
 _UNKNOWN, _MISSING = "extra_forbidden", "missing"
 
@@ -25,12 +29,14 @@ async def read_json(request: Request, kind: type[ModelT], settings: GatewaySetti
     Raises:
         InvalidArgumentError: it is too large, too slow, no JSON, or a field of it is wrong; names
             the field as in `messages[0].content`.
+        SixhopError: it is large, and nobody knows who sends it.
         ClientLeftError: the client went away while it was sending.
     """
     _require_json(request)
+    max_bytes, refusal = await _limit(request, settings)
     try:
         async with asyncio.timeout(settings.http_body_timeout_s):
-            content = await _read(request, settings.max_body_bytes)
+            content = await _read(request, max_bytes, refusal)
     except TimeoutError:
         raise refused_as(
             TOO_SLOW, f"did not come within {settings.http_body_timeout_s:g} s; send it faster"
@@ -59,13 +65,28 @@ def _require_json(request: Request) -> None:
         )
 
 
-async def _read(request: Request, max_bytes: int) -> bytes:
+async def _limit(request: Request, settings: GatewaySettings) -> tuple[int, SixhopError]:
+    """Return how much may come, before any of it is taken, and the refusal of more.
+
+    Of a stranger so much is taken as small requests have: the policies refuse it then, and log it.
+    """
+    credential = request.headers.get(CREDENTIAL_KEY, "")
+    try:
+        limits = await front_of(request).limits_of(credential)
+    except SixhopError as error:
+        return STRANGER_BYTES, error
+    max_bytes = min(settings.max_body_bytes, limits.max_body_bytes or settings.max_body_bytes)
+    refusal = refused_as(TOO_LARGE, f"is larger than {max_bytes:,} bytes; send less")
+    return max_bytes, refusal
+
+
+async def _read(request: Request, max_bytes: int, refusal: SixhopError) -> bytes:
     content = bytearray()
     try:
         async for chunk in request.stream():
             content += chunk
             if len(content) > max_bytes:
-                raise refused_as(TOO_LARGE, f"is larger than {max_bytes:,} bytes; send less")
+                raise refusal
     except ClientDisconnect:
         raise ClientLeftError from None
     return bytes(content)

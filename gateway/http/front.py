@@ -20,7 +20,11 @@ from gateway.state.lookout import Lookout
 from services.runtime.call import Inbound
 from services.runtime.errors import SixhopError
 from services.runtime.process import Hop
+from services.runtime.tenants import UNLIMITED, TenantLimits
 from sixhop.gateway.v1 import gateway_pb2
+
+KNOWN_WITHIN_S = 3.0
+"""How long it may take to find out who sends a body, before it is read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +60,17 @@ class Front:
         inbound = self.desk.arrive(method, arrival_of(request.headers), streaming=streaming)
         request.state.inbound = inbound
         return inbound
+
+    async def limits_of(self, credential: str) -> TenantLimits:
+        """Return what a caller may do, without letting it in.
+
+        Raises:
+            SixhopError: nobody knows who it is.
+        """
+        tenancy = self.hop.tenancy
+        if tenancy is None:
+            return UNLIMITED
+        return await tenancy.identification.limits_of(credential, KNOWN_WITHIN_S)
 
     def failure(self, inbound: Inbound, error: SixhopError) -> Failure:
         """Return what a client is told of an error that ended its call."""

@@ -4,7 +4,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from services.runtime.tenants import TenantLimits
 
 T = TypeVar("T")
 
@@ -114,7 +117,11 @@ class Inbound:
     admitted_as: int = 0
     """How many calls were then in flight, this one included."""
     credential: str = ""
-    """What the caller shows to be known by, as it came; read at the edge only."""
+    """What the caller shows to be known by, as it came; read at the edge only, and not kept."""
+    limits: "TenantLimits | None" = None
+    """What its tenant may do; None where nobody has looked, as behind the edge."""
+    token_count: int = 0
+    """The tokens that the run has used, as far as its door knows; counted at the edge."""
     kept: Any = None
     """What the gateway keeps of the run; read there only."""
     cutoff: Any = None

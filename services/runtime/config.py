@@ -36,6 +36,8 @@ from services.runtime.sections import ConfigError as ConfigError  # callers find
 from services.runtime.sections import Section as Section
 from services.runtime.setting_text import PREFIX as PREFIX
 from services.runtime.setting_text import nearest, refusal
+from services.runtime.tenants import SECTION as TENANTS
+from services.runtime.tenants import Tenants, read_tenants
 from services.runtime.topology import DEFAULT_PORTS, DEPLOYMENTS, EDGES, HOPS, LLM, SIM, Edge
 
 DEFAULT_FILE = "sixhop.toml"
@@ -201,7 +203,7 @@ RUNTIME_SECTIONS: Mapping[str, type[Section]] = {
     "operator": OperatorSettings,
     "heartbeat": HeartbeatSettings,
 }
-KNOWN_SECTIONS = (*RUNTIME_SECTIONS, *POLICY_SECTIONS, *HOPS, *DEPLOYMENTS, LLM, SIM)
+KNOWN_SECTIONS = (*RUNTIME_SECTIONS, *POLICY_SECTIONS, TENANTS, *HOPS, *DEPLOYMENTS, LLM, SIM)
 TABLES: Mapping[str, Sequence[str]] = dict.fromkeys(KNOWN_SECTIONS, ()) | {
     "calls": tuple(CallsSettings.model_fields),
     "bulkhead": tuple(group.value for group in Group),
@@ -209,7 +211,7 @@ TABLES: Mapping[str, Sequence[str]] = dict.fromkeys(KNOWN_SECTIONS, ()) | {
     "fallback": ("backup",),
     "limit": ("gradient",),
     "routing": ("board",),
-    "gateway": ("runs",),
+    "gateway": ("jwt", "runs"),
 }
 """The sections with the tables in them, to find what a variable is meant to be."""
 
@@ -225,6 +227,7 @@ class Config:
     engine: EngineSettings
     operator: OperatorSettings
     heartbeat: HeartbeatSettings
+    tenants: Tenants
     source: str
     """The file that was read, for messages; empty without one."""
 
@@ -332,6 +335,7 @@ def load_config(path: Path | None = None, environ: Mapping[str, str] | None = No
         engine=read_section("engine", EngineSettings, raw.get("engine", {})),
         operator=read_section("operator", OperatorSettings, raw.get("operator", {})),
         heartbeat=read_section("heartbeat", HeartbeatSettings, raw.get("heartbeat", {})),
+        tenants=read_tenants(raw.get(TENANTS, {})),
         source=source,
     )
 

@@ -22,6 +22,7 @@ from services.runtime.config import (
 )
 from services.runtime.policy_settings import PolicySettings, policy_settings
 from services.runtime.sections import Section, default_of
+from services.runtime.tenants import SECTION as TENANTS
 
 WIDTH = 98
 EXIT_CONFIG = 2
@@ -42,7 +43,13 @@ def shared_text(config: Config) -> str:
     own = (
         section_text(field.name, getattr(policies, field.name)) for field in fields(PolicySettings)
     )
-    return "\n".join([*shared, *own])
+    return "\n".join([*shared, *own, *_tenant_texts(config)])
+
+
+def _tenant_texts(config: Config) -> Iterator[str]:
+    """Yield the table of each tenant, with the defaults that it does not set filled in."""
+    for name, limits in config.tenants.tables().items():
+        yield section_text(f"{TENANTS}.{name}", limits)
 
 
 def own_text(name: str, kind: type[HopSettings], config: Config) -> str:

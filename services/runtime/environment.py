@@ -13,7 +13,9 @@ CONFIG_VARIABLE = f"{PREFIX}CONFIG"
 """Names the configuration file."""
 PLAIN_LOOP_VARIABLE = f"{PREFIX}PLAIN_LOOP"
 """Set to 1 to run on asyncio's own loop and gRPC's defaults."""
-VARIABLES = (CONFIG_VARIABLE, PLAIN_LOOP_VARIABLE)
+API_KEY_VARIABLE = f"{PREFIX}API_KEY"
+"""What `sixhop ask` shows to the gateway to be known by."""
+VARIABLES = (CONFIG_VARIABLE, PLAIN_LOOP_VARIABLE, API_KEY_VARIABLE)
 """The variables that are no settings."""
 SEPARATOR = "__"
 """Stands between a section, the tables in it and a setting; their names have single underscores."""

@@ -31,6 +31,7 @@ from services.runtime.loads import Loads
 from services.runtime.loop_alarm import LoopAlarm, NoAlarm
 from services.runtime.orders import Authority, Orders
 from services.runtime.outgoing import Outgoing
+from services.runtime.policies.deadline import margin_s
 from services.runtime.policies.self_ejection import LagConfig, LagReadiness
 from services.runtime.process_state import ProcessState
 from services.runtime.reflection import add_reflection
@@ -65,6 +66,7 @@ from services.runtime.telemetry import (
     tell_ejection,
     tell_shed,
 )
+from services.runtime.tenancy import Tenancy
 from services.runtime.topology import GATEWAY
 
 SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
@@ -105,6 +107,8 @@ class Hop:
     """What the endpoints that this process calls have told of their load."""
     estimator: PathEstimator | None
     """Learns what calls take; None while the engine is off."""
+    tenancy: Tenancy | None
+    """Who comes in; None behind the edge."""
     services: list[str] = field(default_factory=list)
     """The full names of the gRPC services; the room adds its own before it yields."""
     draining: list[Callable[[float], Awaitable[None]]] = field(default_factory=list)
@@ -249,8 +253,9 @@ def _assemble(name: str, config: Config, clock: Clock) -> Hop:
         guards = server_policies(config, clock, tell_ejection, tell_shed, estimator.estimate_s)
         policies = client_policies(config, clock, random.Random(), tell_breaker)
     log_calls = logs_calls(name, config)
+    tenancy = _tenancy(config, clock) if name == GATEWAY else None
     stack = server_stack(
-        clock, activity, edge, guards, estimator, log_calls=log_calls, static=static
+        clock, activity, edge, guards, estimator, tenancy, log_calls=log_calls, static=static
     )
     health, lag = Health(), LagReadiness(LagConfig())
     state = ProcessState(
@@ -274,7 +279,7 @@ def _assemble(name: str, config: Config, clock: Clock) -> Hop:
     door = Door(name, pod, stack, clock, first_event)
     interceptor = PolicyInterceptor(door, identify, load_report)
     server = grpc.aio.server(interceptors=[interceptor], options=SERVER_OPTIONS)
-    live = Live(name, config, stack, guards, policies)
+    live = Live(name, config, stack, guards, policies, tenancy)
     return Hop(
         name=name,
         pod=pod,
@@ -288,7 +293,14 @@ def _assemble(name: str, config: Config, clock: Clock) -> Hop:
         policies=policies,
         loads=loads,
         estimator=estimator,
+        tenancy=tenancy,
     )
+
+
+def _tenancy(config: Config, clock: Clock) -> Tenancy:
+    # With static deadlines no hop answers before its caller gives up.
+    margin = (lambda length_s: 0.0) if config.static_deadlines else margin_s
+    return Tenancy(config.tenants, clock, margin)
 
 
 def _orders(name: str, config: Config, guards: ServerPolicies | None, clock: Clock) -> Orders:

@@ -21,11 +21,13 @@ from services.runtime.telemetry import (
     ServerTelemetry,
     get_logger,
 )
+from services.runtime.tenancy import Tenancy
+from services.runtime.tenants import SECTION as TENANTS
 from services.runtime.topology import GATEWAY
 
 READ_TIMEOUT_S = 5.0
 """How long reading and checking may take; a file on a lost disk must not keep its reader."""
-LIVE_SECTIONS = ("deadline", "calls", "log", *POLICY_SECTIONS)
+LIVE_SECTIONS = ("deadline", "calls", "log", TENANTS, *POLICY_SECTIONS)
 """What may change while a hop runs; all else is fixed with its start."""
 _SECRETS = ("key", "secret", "password", "token")
 """How the names of settings end that nobody may read in a log."""
@@ -90,6 +92,8 @@ class Live:
     server: ServerPolicies | None
     """None while the engine is off, as below."""
     client: ClientPolicies | None
+    tenancy: Tenancy | None = None
+    """None behind the edge."""
     outgoing: list[Outgoing] = field(default_factory=list)
     """The ways to other hops."""
 
@@ -110,6 +114,8 @@ class Live:
             self.server.reconfigure(reading.policies)
         if self.client is not None:
             self.client.reconfigure(reading.policies)
+        if self.tenancy is not None:
+            self.tenancy.reconfigure(config.tenants)
 
 
 def logs_calls(hop: str, config: Config) -> bool:
@@ -176,6 +182,7 @@ def _live(config: Config, policies: PolicySettings) -> dict[str, Any]:
         "deadline": config.deadline.model_dump(),
         "calls": config.calls.model_dump(),
         "log": config.log.model_dump(),
+        TENANTS: config.tenants.settings(),
         **asdict(policies),
     }
     return dict(_flat(sections))

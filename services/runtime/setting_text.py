@@ -58,7 +58,7 @@ def key_of(path: Sequence[str]) -> str:
 
 def variable_of(path: Sequence[str]) -> str:
     """Return the variable of a setting: `SIXHOP_CALLS__TOOL__STEP_TIMEOUT_S`."""
-    return PREFIX + "__".join(path).upper()
+    return PREFIX + "__".join(path).replace(".", "__").upper()
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -31,6 +31,7 @@ from services.runtime.telemetry import (
     ServerErrors,
     ServerTelemetry,
 )
+from services.runtime.tenancy import Tenancy
 
 T = TypeVar("T")
 _FOR_WORK = (ServerTelemetry, SelfEjection, ShedSwitch, Admission, ServedPaths)
@@ -96,6 +97,7 @@ def server_stack(
     edge: EdgeRules,
     policies: ServerPolicies | None,
     estimator: PathEstimator | None = None,
+    tenancy: Tenancy | None = None,
     *,
     log_calls: bool,
     static: bool = False,
@@ -103,7 +105,7 @@ def server_stack(
     """Return what wraps the serving of a call, outermost first.
 
     Without policies, when the engine is off, their lines are left out and cost nothing. With static
-    deadlines no hop answers before its caller gives up.
+    deadlines no hop answers before its caller gives up. Tenants are known at the gateway only.
     """
     deadline = StaticServerDeadline if static else ServerDeadline
     at_the_edge = edge.default_deadline_s is not None
@@ -120,6 +122,10 @@ def server_stack(
             default_deadline_s=edge.default_deadline_s,
             max_deadline_s=edge.max_deadline_s,
         ),
+        # Inside the deadline, which it may cut; everything below goes by tenant and criticality.
+        *([tenancy.identification] if tenancy else []),
+        # Before the switch: what exceeds one tenant's share is no load of all.
+        *([tenancy.quota] if tenancy else []),
         # At the gateway only: what it refuses costs nothing behind it.
         *([policies.shed] if policies and at_the_edge else []),
         # Counts what is really served.

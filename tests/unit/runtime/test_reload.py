@@ -11,11 +11,12 @@ import pytest
 from services.runtime.clock import ManualClock
 from services.runtime.config import Config, ConfigError, load_config
 from services.runtime.outgoing import Outgoing
-from services.runtime.policies.deadline import ServerDeadline
+from services.runtime.policies.deadline import ServerDeadline, margin_s
 from services.runtime.reload import Live, Reading, read_again, reload, reload_whenever
 from services.runtime.stack import EdgeRules, client_stack, server_stack
 from services.runtime.statistics import Activity
 from services.runtime.telemetry import configure_logging
+from services.runtime.tenancy import Tenancy
 from tests.stacks import policies, server_guards
 from tests.unit.runtime.policies.samples import inbound
 from tests.waiting import until
@@ -72,6 +73,18 @@ async def reloaded(live: Live, text: str, log: io.BytesIO) -> dict[str, Any]:
 
 def _write(live: Live, text: str) -> None:
     Path(live.config.source).write_text(text)
+
+
+async def test_limits_of_tenants_follow_the_file(file: Path, log: io.BytesIO) -> None:
+    live = running(file)
+    live.tenancy = Tenancy(live.config.tenants, ManualClock(), margin_s)
+
+    line = await reloaded(live, "[tenants.acme]\nmax_deadline_s = 5\n", log)
+
+    assert line["changed"]["tenants.acme.max_deadline_s"] == "None → 5.0"
+    limits = await live.tenancy.identification.limits_of("", 1.0)
+    assert limits is live.config.tenants.default
+    assert live.tenancy.tenants.of("acme").max_deadline_s == 5.0
 
 
 async def test_everything_that_may_change_follows_the_file(file: Path, log: io.BytesIO) -> None:

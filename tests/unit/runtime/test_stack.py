@@ -13,9 +13,11 @@ from services.runtime.policies.adaptive import AdaptiveTimeouts
 from services.runtime.policies.admission import Admission
 from services.runtime.policies.breaker import Breakers
 from services.runtime.policies.bulkhead import Bulkhead
-from services.runtime.policies.deadline import ClientDeadline, ServerDeadline
+from services.runtime.policies.deadline import ClientDeadline, ServerDeadline, margin_s
 from services.runtime.policies.fallback import FallbackDriver
 from services.runtime.policies.hedge import Hedge
+from services.runtime.policies.identification import Identification
+from services.runtime.policies.quota import Quota
 from services.runtime.policies.retry import Retry
 from services.runtime.policies.self_ejection import SelfEjection
 from services.runtime.policies.shed import ShedSwitch
@@ -27,6 +29,8 @@ from services.runtime.telemetry import (
     ServerErrors,
     ServerTelemetry,
 )
+from services.runtime.tenancy import Tenancy
+from services.runtime.tenants import Tenants
 from tests.stacks import server_guards
 from tests.stacks import stack as stack_of
 from tests.unit.runtime.fake_time import START, LoopClock
@@ -99,6 +103,23 @@ def test_what_is_served_passes_the_policies_in_the_documented_order(clock: LoopC
 
     assert [type(guard) for guard in inner] == SERVER_ORDER
     assert [type(guard) for guard in edge] == EDGE_ORDER
+
+
+def test_whose_call_it_is_is_known_before_anything_goes_by_it(clock: LoopClock) -> None:
+    edge, tenancy = EdgeRules(default_deadline_s=30.0), Tenancy(Tenants(), clock, margin_s)
+    stack = server_stack(
+        clock, Activity(), edge, server_guards(clock), tenancy=tenancy, log_calls=True
+    )
+
+    kinds = [type(guard) for guard in stack]
+    at = kinds.index(Identification)
+    assert kinds[at - 1 : at + 4] == [
+        ServerDeadline,
+        Identification,
+        Quota,
+        ShedSwitch,
+        Admission,
+    ]
 
 
 def test_what_is_called_passes_the_policies_in_the_documented_order(clock: LoopClock) -> None:

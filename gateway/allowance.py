@@ -1,0 +1,62 @@
+"""Refuses requests that ask for more than their tenant may have."""
+
+from gateway.http.failing import TOO_LARGE
+from gateway.spending import prompt_chars
+from services.runtime.call import Inbound
+from services.runtime.errors import InvalidArgumentError, PermissionDeniedError
+from services.runtime.tenants import DEFAULT, SECTION
+from sixhop.gateway.v1 import gateway_pb2
+
+
+def check_allowance(
+    inbound: Inbound, request: gateway_pb2.RunRequest | gateway_pb2.AskRequest
+) -> None:
+    """Refuse what the tenant of a call may not ask.
+
+    Raises:
+        PermissionDeniedError: the agent is not for this tenant.
+        InvalidArgumentError: the request, or the question in it, is too large for this tenant.
+    """
+    limits, tenant = inbound.limits, inbound.identity.tenant
+    if limits is None:
+        return
+    if request.agent:
+        check_agent(inbound, request.agent)
+    where = f"[{SECTION}.{tenant or DEFAULT}]"
+    size = request.ByteSize() if limits.max_body_bytes is not None else 0
+    if limits.max_body_bytes is not None and size > limits.max_body_bytes:
+        raise _too_large(
+            "request",
+            f"has {size:,} bytes, and this tenant's may have {limits.max_body_bytes:,}; send less "
+            f"(max_body_bytes in {where})",
+        )
+    chars = prompt_chars(request.question) if limits.max_prompt_chars is not None else 0
+    if limits.max_prompt_chars is not None and chars > limits.max_prompt_chars:
+        raise _too_large(
+            "question",
+            f"has {chars:,} characters with its history, and this tenant's may have "
+            f"{limits.max_prompt_chars:,}; shorten it (max_prompt_chars in {where})",
+        )
+
+
+def check_agent(inbound: Inbound, agent: str) -> None:
+    """Refuse an agent that is not for the tenant of a call.
+
+    Raises:
+        PermissionDeniedError: it is not; names those that are.
+    """
+    if inbound.limits is None or inbound.limits.agents is None:
+        return
+    if agent not in inbound.limits.agents:
+        allowed = ", ".join(sorted(inbound.limits.agents)) or "none"
+        raise PermissionDeniedError(
+            f"this tenant may not ask the agent {agent[:100]!r}; allowed: {allowed} (agents in "
+            f"[{SECTION}.{inbound.identity.tenant or DEFAULT}])",
+            cause="agents",
+        )
+
+
+def _too_large(field: str, problem: str) -> InvalidArgumentError:
+    error = InvalidArgumentError(field, problem)
+    error.cause = TOO_LARGE
+    return error

@@ -1,0 +1,35 @@
+"""Counts the tokens of a run while it goes on."""
+
+from services.runtime.call import Inbound
+from sixhop.type.v1 import run_pb2
+
+CHARS_PER_TOKEN = 4
+"""Of English; other languages have fewer, and their runs are charged less until they say more."""
+
+
+class Spending:
+    """Notes at a call what its run has used, as well as it is known.
+
+    A run says only at its end what it has used. One that is cancelled or fails says nothing, and
+    has cost as much: until the end, it counts by the characters that were read and written.
+    """
+
+    def __init__(self, inbound: Inbound, question: run_pb2.Question) -> None:
+        """Take the call, and the question that its run reads."""
+        self._inbound = inbound
+        self._chars = prompt_chars(question)
+
+    def see(self, event: run_pb2.RunEvent) -> None:
+        """Note what an event tells."""
+        kind = event.WhichOneof("event")
+        if kind == "finished":
+            usage = event.finished.usage
+            self._inbound.token_count = usage.input_token_count + usage.output_token_count
+        elif kind == "text_delta":
+            self._chars += len(event.text_delta.text)
+            self._inbound.token_count = self._chars // CHARS_PER_TOKEN
+
+
+def prompt_chars(question: run_pb2.Question) -> int:
+    """Return how long a question is with all that was said before it, in characters."""
+    return len(question.text) + sum(len(message.content) for message in question.history)

@@ -1,0 +1,79 @@
+"""Finds out whose call it is, and lets it have what that tenant may have.
+
+Nobody behind this guard asks again: the tenant, the criticality and the deadline of a call are
+those that it leaves. Put it inside the deadline policy, whose deadlines it cuts, and outside of all
+that goes by tenant or criticality.
+"""
+
+from collections.abc import Awaitable, Callable
+
+from services.runtime.call import Inbound
+from services.runtime.clock import Clock
+from services.runtime.guarding import Guard
+from services.runtime.tenants import TenantLimits, Tenants
+
+Authenticate = Callable[[str, float], Awaitable[str]]
+"""Returns the tenant that a credential stands for, waiting so many seconds at most for whatever it
+needs to know; raises UnauthenticatedError or PermissionDeniedError for one that stands for none."""
+ANYBODY = ""
+"""The tenant of callers whom nobody asks who they are."""
+
+
+class Identification(Guard[Inbound]):
+    """Names the tenant of every call, or refuses it."""
+
+    def __init__(self, tenants: Tenants, clock: Clock, margin: Callable[[float], float]) -> None:
+        """Take what each tenant may do.
+
+        Args:
+            tenants: the limits by tenant.
+            clock: the clock.
+            margin: returns how long before a deadline a hop answers by itself, from how long it
+                was given, both in seconds.
+        """
+        self.authenticate: Authenticate | None = None
+        """Knows the callers; None lets everybody in, as nobody in particular."""
+        self._tenants = tenants
+        self._clock = clock
+        self._margin = margin
+
+    def reconfigure(self, tenants: Tenants) -> None:
+        """Change what tenants may do, for calls from now on."""
+        self._tenants = tenants
+
+    async def limits_of(self, credential: str, within_s: float) -> TenantLimits:
+        """Return what a caller may do, without letting it in; raises as `authenticate` does."""
+        if self.authenticate is None:
+            return self._tenants.of(ANYBODY)
+        return self._tenants.of(await self.authenticate(credential, within_s))
+
+    def before(self, inbound: Inbound) -> Awaitable[None] | None:
+        """Set the call's tenant and its limits, and lower what exceeds them.
+
+        Raises:
+            UnauthenticatedError: nobody knows who calls.
+            PermissionDeniedError: it is known, and is nobody's tenant.
+        """
+        # Not kept: from here on nobody needs it, and what is gone cannot be told by mistake.
+        credential, inbound.credential = inbound.credential, ""
+        if self.authenticate is None:
+            self._settle(inbound, ANYBODY)
+            return None
+        return self._identify(inbound, credential, self.authenticate)
+
+    async def _identify(
+        self, inbound: Inbound, credential: str, authenticate: Authenticate
+    ) -> None:
+        within_s = max(0.0, inbound.self_deadline - self._clock.now())
+        self._settle(inbound, await authenticate(credential, within_s))
+
+    def _settle(self, inbound: Inbound, tenant: str) -> None:
+        limits = inbound.limits = self._tenants.of(tenant)
+        identity = inbound.identity
+        level = min(identity.criticality, limits.ceiling)
+        if (tenant, level) != (identity.tenant, identity.criticality):
+            inbound.identity = identity._replace(tenant=tenant, criticality=level)
+        longest_s = limits.max_deadline_s
+        if longest_s is not None and inbound.time_remaining_on_arrival_s > longest_s:
+            inbound.deadline = inbound.arrived_at + longest_s
+            inbound.margin_s = self._margin(longest_s)
