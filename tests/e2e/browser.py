@@ -120,13 +120,15 @@ def visiting(
     *,
     language: str = "en-US",
     scheme: Literal["dark", "light"] = "light",
+    width: int = WIDTH,
+    height: int = HEIGHT,
 ) -> Iterator[Visit]:
     """Give a visit of the page while the block runs, with nothing kept from the one before."""
     context = browser.new_context(
         base_url=url,
         locale=language,
         color_scheme=scheme,
-        viewport={"width": WIDTH, "height": HEIGHT},
+        viewport={"width": width, "height": height},
         reduced_motion="reduce",
     )
     try:

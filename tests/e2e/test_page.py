@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, FilePayload, expect
+from playwright.sync_api import Browser, FilePayload, Route, expect
 from pypdf import PdfReader
 
 from services.runtime.topology import DOMAIN, GATEWAY
@@ -118,6 +118,7 @@ def test_a_breaker_is_seen_to_open_while_a_tool_is_slow_and_to_close_when_it_is_
     visit.ask(question, "probe_tool")
     # Live, before anyone has reported: the tool is being waited for.
     expect(page.locator("[data-testid=waterfall] tr.running[data-hop=tool]")).to_be_visible()
+    expect(page.locator("[data-testid=waterfall] tr[data-hop=domain]")).to_contain_text("silent")
     visit.picture("5-slow-tool")
     visit.turn_to("dependencies")
     line = page.locator(f"tr[data-caller={DOMAIN}][data-dependency='tool/hatch']")
@@ -142,7 +143,7 @@ def test_where_another_model_took_over_is_marked_on_its_row(visit: Visit) -> Non
     rows = "[data-testid=waterfall] tr"
     assert "model_backup" in visit.hops()
     expect(page.locator(f"{rows}.failed[data-hop=model]")).to_be_visible()
-    expect(page.locator(f"{rows} .on-track.restarted")).to_be_visible()
+    expect(page.locator(f"{rows}[data-hop=model_backup] .on-track.restarted")).to_be_visible()
     expect(page.locator("[data-testid=happened]")).to_contain_text("restarted")
     expect(page.locator("[data-testid=happened]")).to_contain_text("backup")
     visit.picture("15-another-model")
@@ -262,6 +263,52 @@ def test_everything_can_be_done_with_the_keyboard_alone(visit: Visit) -> None:
 
     assert ring == "solid"
     assert page.evaluate("location.hash").startswith("#/runs/")
+
+
+@requirement("page:narrow")
+def test_it_fits_the_screen_of_a_phone(suite: Rescued, browser: Browser) -> None:
+    with visiting(browser, suite.suite.url, width=390, height=844) as visit:
+        page = visit.page
+        visit.open()
+        visit.ask(REPORT)
+        visit.ended("ok", "degraded")
+        visit.picture("16-phone")
+        widths = []
+        for view in ("", "dependencies", "runs", "operator"):
+            visit.turn_to(view)
+            page.wait_for_selector("main .card")
+            widths.append(page.evaluate("document.documentElement.scrollWidth"))
+
+    assert widths == [390] * 4
+
+
+@requirement("page:key")
+def test_who_is_asked_for_a_key_gives_it_once_and_it_is_kept_in_the_tab_alone(
+    visit: Visit,
+) -> None:
+    page = visit.page
+
+    def ask_for_key(route: Route) -> None:
+        if route.request.headers.get("authorization") == "Bearer sk-ada":
+            route.continue_()
+        else:
+            told = {"error": {"message": "show a key", "reason": "UNAUTHENTICATED"}}
+            route.fulfill(status=401, json=told)
+
+    page.route("**/v1/models", ask_for_key)
+    visit.open()
+    page.fill("#dialog-key", "sk-ada")
+    visit.picture("17-key")
+    page.click("[data-testid=yes]")
+    page.wait_for_selector("#agent option[value=chat]", state="attached")
+    page.reload()
+    page.wait_for_selector("#agent option[value=chat]", state="attached")
+
+    assert page.evaluate("Object.values(sessionStorage)") == ["sk-ada"]
+    assert page.evaluate("JSON.stringify(localStorage) + document.cookie").count("sk-ada") == 0
+    # It is what the test is about; a browser reports it.
+    assert [text for text in visit.complaints if "401" not in text] == []
+    visit.complaints.clear()
 
 
 @requirement("page:safe")

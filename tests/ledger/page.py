@@ -22,12 +22,21 @@ PAGE: dict[str, Requirement] = {
         "The page shows breaker, limits and latency of every dependency as they change.",
         "issue 5",
     ),
+    "page:key": Requirement(
+        "Where the door asks for a key the page asks its reader, sends it with every request, and "
+        "keeps it in the tab alone.",
+        "issue 5",
+    ),
     "page:keyboard": Requirement(
         "Everything on the page can be done with the keyboard, and one sees where one is.",
         "issue 5",
     ),
     "page:languages": Requirement(
         "The page speaks English and Chinese, and keeps what its reader has chosen.",
+        "issue 5",
+    ),
+    "page:narrow": Requirement(
+        "The page fits the screen of a phone.",
         "issue 5",
     ),
     "page:operator": Requirement(

@@ -161,12 +161,16 @@ export function rows(travel) {
   for (const hop of CHAIN) {
     if (!reached.has(hop)) found.push(idle(hop));
   }
-  for (const each of travel.marks) {
-    const wanted = found.filter((row) => row.hop === each.hop && row.start !== null);
-    const row = wanted.find((it) => it.end === null || it.end >= each.at) ?? wanted.at(-1);
-    (row ?? found[0]).marks.push(each);
-  }
+  for (const each of travel.marks) placed(found, each).marks.push(each);
   return found;
+}
+
+/** Return the row on which something happened: of several of its hop, the one that was at work. */
+function placed(found, mark) {
+  const backup = mark.hop === "model" && found.some((row) => row.hop === "model_backup");
+  const hop = backup ? "model_backup" : mark.hop;
+  const wanted = found.filter((row) => row.hop === hop && row.start !== null);
+  return wanted.find((row) => row.end === null || row.end >= mark.at) ?? wanted.at(-1) ?? found[0];
 }
 
 function idle(hop) {

@@ -44,11 +44,9 @@ export function legend() {
   return h(
     "p",
     { class: "legend" },
-    h("span", { class: "swatch work" }),
-    t("legend.work"),
-    h("span", { class: "swatch wait" }),
-    t("legend.wait"),
-    Object.keys(SIGNS).map((kind) => [sign(kind), t(`mark.${kind}`)]),
+    h("span", {}, h("span", { class: "swatch work" }), t("legend.work")),
+    h("span", {}, h("span", { class: "swatch" }), t("legend.wait")),
+    Object.keys(SIGNS).map((kind) => h("span", {}, sign(kind), t(`mark.${kind}`))),
   );
 }
 
@@ -113,6 +111,7 @@ function track(row, end, axis) {
   const wide = (from, to) => `${Math.max(0.35, (100 * (to - from)) / axis).toFixed(3)}%`;
   const after = row.reason || thinking(row);
   const atEnd = end / axis > 0.7;
+  const crowded = row.marks.some((each) => Math.abs(each.at - end) < axis * 0.03);
   return h(
     "div",
     { class: "lane" },
@@ -120,12 +119,12 @@ function track(row, end, axis) {
     (row.work ?? []).map(([from, to]) =>
       h("span", { class: "bar work", style: { left: at(from), width: wide(from, to) } }),
     ),
-    row.marks.map((each) =>
+    row.marks.map((each, number) =>
       h(
         "span",
         {
           class: `sign on-track ${each.kind}`,
-          style: { left: at(each.at) },
+          style: { left: at(each.at), "--nudge": String(crowd(row.marks, number, axis)) },
           title: [t(`mark.${each.kind}`), each.what, each.why].filter(Boolean).join(": "),
           role: "img",
           "aria-label": `${t(`mark.${each.kind}`)} ${each.what}`,
@@ -136,11 +135,18 @@ function track(row, end, axis) {
     after
       ? h(
           "span",
-          { class: `after${atEnd ? " inside" : ""}`, style: { left: at(end) } },
+          { class: `after ${atEnd ? "inside" : crowded ? "apart" : ""}`, style: { left: at(end) } },
           after,
         )
       : null,
   );
+}
+
+/** Return how many marks in a row before this one stand where it would stand. */
+function crowd(marks, number, axis) {
+  let found = 0;
+  while (found < number && marks[number].at - marks[number - found - 1].at < axis * 0.03) found += 1;
+  return found;
 }
 
 function thinking(row) {
