@@ -3,6 +3,11 @@
 from tests.ledger.entry import Requirement
 
 HTTP: dict[str, Requirement] = {
+    "http:cancel": Requirement(
+        "When a client closes its connection, in whatever phase, the provider has lost its own "
+        "within 250 ms and no hop has anything left.",
+        "issue 5",
+    ),
     "http:client-errors": Requirement(
         "OpenAI's clients raise their own type of error for every failure, before an answer and in "
         "the middle of one, and do not repeat what was tried in vain.",
@@ -11,6 +16,11 @@ HTTP: dict[str, Requirement] = {
     "http:curl": Requirement(
         "curl asks and reads without anything else.",
         "issue 5",
+    ),
+    "http:deadline": Requirement(
+        "The shortest time that a header tells is the caller's deadline, capped; the answer comes "
+        "before it.",
+        "design 3, issue 5",
     ),
     "http:document-is-true": Requirement(
         "The OpenAPI document is valid, and names the endpoints that are served and no other.",
@@ -30,6 +40,11 @@ HTTP: dict[str, Requirement] = {
         "LangChain's client for OpenAI chats, streams and calls tools.",
         "issue 5",
     ),
+    "http:names-travel": Requirement(
+        "Request, run and trace have the names that came with them, in every hop and at the "
+        "provider.",
+        "issue 5",
+    ),
     "http:never-two-texts": Requirement(
         "A client that cannot take text back never gets two models' texts in one answer.",
         "design 7, issue 5",
@@ -45,6 +60,11 @@ HTTP: dict[str, Requirement] = {
     "http:requests-are-read-or-refused": Requirement(
         "A request for a chat is honoured whole; a field that cannot be is refused by its name, "
         "and what would not change the answer is taken.",
+        "issue 5",
+    ),
+    "http:stream-errors": Requirement(
+        "A stream that fails after it has begun ends with one error event that names the reason, "
+        "the hop and the milliseconds left, and without [DONE].",
         "issue 5",
     ),
     "http:tool-rounds": Requirement(
