@@ -21,6 +21,7 @@ from gateway.http.openapi import serve_document
 from gateway.http.operation import Operation
 from gateway.http.orders import ORDER_OPERATIONS
 from gateway.http.reception import Reception
+from gateway.http.responses import RESPONSES
 from gateway.http.runs import RUN_OPERATIONS
 from gateway.http.state import STATE_OPERATIONS
 from services.runtime.errors import InvalidArgumentError, NotFoundError, SelfBugError, SixhopError
@@ -29,6 +30,7 @@ from services.runtime.telemetry import tell_refused
 
 OPERATIONS: Sequence[Operation] = (
     CHAT,
+    RESPONSES,
     LIST_MODELS,
     GET_MODEL,
     *RUN_OPERATIONS,

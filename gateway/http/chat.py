@@ -1,6 +1,6 @@
 """Serves `POST /v1/chat/completions`."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 
 import orjson
 from starlette.datastructures import Headers
@@ -93,7 +93,11 @@ async def whole(
 
 
 def event_stream(
-    front: Front, inbound: Inbound, chunks: AsyncGenerator[bytes, None], naming: Naming
+    front: Front,
+    inbound: Inbound,
+    chunks: AsyncGenerator[bytes, None],
+    naming: Naming,
+    fail_late: Callable[[Failure], bytes] = failure_event,
 ) -> EventStream:
     """Return an answer that is a stream, and whose errors name fields as the client does."""
 
@@ -102,7 +106,7 @@ def event_stream(
             naming.retell(error)
         return front.failure(inbound, error)
 
-    return EventStream(chunks, front.keep, names_of(inbound), fail, failure_event)
+    return EventStream(chunks, front.keep, names_of(inbound), fail, fail_late)
 
 
 DELIVERY = Parameter(

@@ -183,7 +183,10 @@ class Naming:
         if "@" in name:
             number = int(indices.pop(0))
             known = number < len(self._places)
-            name = name.replace("@", self._places[number] if known else self._names["history"])
+            place = self._places[number] if known else self._names["history"]
+            if "[" not in place:
+                return place
+            name = name.replace("@", place)
         for index in indices:
             name = name.replace("[]", f"[{index}]", 1)
         return name.replace("[]", "")

@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import openai
@@ -17,73 +16,36 @@ from openai import AsyncOpenAI, OpenAI
 from openai.types.chat import ChatCompletionChunk, ChatCompletionMessageFunctionToolCall
 from pydantic import BaseModel, SecretStr
 
-from services.runtime.topology import GATEWAY, MODEL
+from services.runtime.topology import GATEWAY
 from tests.e2e.client import IDLE_WITHIN_S
-from tests.e2e.conftest import QUIET
-from tests.e2e.simulators import PRIMARY_MODEL, Simulated, provider_settings, simulated
-from tests.e2e.suite import HERE, WAIT_S, Suite, eventually, running_suite
+from tests.e2e.simulators import PRIMARY_MODEL
+from tests.e2e.suite import HERE
+from tests.e2e.talking import (
+    CUT,
+    ENDLESS,
+    HELLO,
+    REFUSED,
+    SILENT,
+    TOOL,
+    WORDS,
+    Talk,
+    named,
+    talking,
+    user,
+)
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.timeout(120)
 
 SCRIPT = HERE / "openai_js"
 BUILD_TIMEOUT_S = 100.0
-ABLE = {"SIXHOP_MODEL__TOOLS": "true", "SIXHOP_MODEL__JSON_SCHEMA": "true"}
-HELLO, WORDS = "Hello", "What is it like outside? Do weather."
-REFUSED = "Hello? [sim: 503]"
-CUT = "Hello? [sim: reset?at_token=5]"
-SILENT = "Hello? [sim: silent]"
-ENDLESS = "Hello? [sim: none?tokens=2000&token_interval_s=0.02]"
-TOOL: Any = {
-    "type": "function",
-    "function": {
-        "name": "weather",
-        "description": "Tells it.",
-        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
-    },
-}
-
-
-def user(words: str) -> Any:
-    """Return a conversation that begins."""
-    return [{"role": "user", "content": words}]
-
-
-def named(name: str) -> dict[str, str]:
-    """Return the header that names a request."""
-    return {"x-request-id": name}
-
-
-@dataclass(frozen=True)
-class Talk:
-    """Is a suite that talks, and the provider that it asks."""
-
-    suite: Suite
-    model: Simulated
-
-    @property
-    def url(self) -> str:
-        """Return where OpenAI's clients find it."""
-        return f"{self.suite.url}/v1"
-
-    async def left_after_s(self, name: str, left_ms: float) -> float:
-        """Return how long after its client a request's connection to the provider was closed."""
-        closed = await eventually(
-            lambda: [r for r in self.model.requests(name) if r["client_left_ms"] is not None],
-            WAIT_S,
-            f"the provider loses the client of {name}",
-        )
-        return float(closed["client_left_ms"] - left_ms) / 1000
 
 
 @pytest.fixture(scope="module")
 def talk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talk]:
-    """Return a suite whose model is simulated and calls tools."""
-    folder = tmp_path_factory.mktemp("openai")
-    with simulated(folder, PRIMARY_MODEL, 1) as model:
-        settings = {**QUIET, **ABLE, **provider_settings(MODEL, model)}
-        with running_suite(folder, **settings) as suite:
-            yield Talk(suite, model)
+    """Return a suite that talks."""
+    with talking(tmp_path_factory.mktemp("openai")) as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
@@ -244,6 +206,57 @@ async def test_a_client_that_leaves_a_stream_ends_its_run(talk: Talk) -> None:
         assert await talk.left_after_s("py-leaves", gone_ms) <= IDLE_WITHIN_S
 
 
+@requirement("http:responses", "http:openai-python")
+def test_a_response_comes_whole_and_as_events(talk: Talk, client: OpenAI) -> None:
+    class Parcel(BaseModel):
+        number: int
+
+    whole = client.responses.create(model="chat", input=HELLO, instructions="Be kind.")
+    cut = client.responses.create(model="chat", input=HELLO, max_output_tokens=3)
+    parsed = client.responses.parse(model="chat", input=HELLO, text_format=Parcel)
+    with client.responses.stream(model="chat", input=HELLO) as stream:
+        deltas = [each.delta for each in stream if each.type == "response.output_text.delta"]
+        final = stream.get_final_response()
+
+    assert whole.output_text == "".join(deltas) == final.output_text == talk.model.whole(HELLO)
+    assert (whole.status, whole.model) == ("completed", PRIMARY_MODEL)
+    assert cut.status == "incomplete"
+    assert isinstance(parsed.output_parsed, Parcel)
+    assert final.usage is not None
+    assert final.usage.output_tokens > 0
+
+
+@requirement("http:responses", "http:tool-rounds")
+def test_a_response_asks_for_a_tool_and_goes_on_from_its_output(talk: Talk, client: OpenAI) -> None:
+    tool: Any = {"type": "function", **TOOL["function"]}
+    with client.responses.stream(model="auto", input=WORDS, tools=[tool]) as stream:
+        first = stream.get_final_response()
+    (call,) = [item for item in first.output if item.type == "function_call"]
+    result = {"type": "function_call_output", "call_id": call.call_id, "output": "sunny"}
+    items: Any = [*user(WORDS), *first.output, result]
+    second = client.responses.create(model="auto", input=items, tools=[tool])
+
+    assert call.name == "weather"
+    assert "city" in json.loads(call.arguments)
+    assert second.output_text == talk.model.whole(WORDS)
+
+
+@requirement("http:responses", "http:client-errors")
+def test_a_response_fails_by_its_status_or_by_its_last_event(client: OpenAI) -> None:
+    with pytest.raises(openai.BadRequestError) as stored:
+        client.responses.create(model="chat", input=HELLO, previous_response_id="resp_1")
+    with pytest.raises(openai.InternalServerError):
+        client.responses.create(model="chat", input=REFUSED, stream=True)
+    events = list(client.responses.create(model="chat", input=CUT, stream=True))
+
+    assert stored.value.param == "previous_response_id"
+    last = events[-1]
+    assert last.type == "response.failed"
+    assert last.response.error is not None
+    assert last.response.error.code == "server_error"
+    assert [each.type for each in events].count("response.failed") == 1
+
+
 @pytest.fixture(scope="module")
 def js(talk: Talk, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Return what OpenAI's JavaScript client made of everything that it was used for."""
@@ -303,6 +316,15 @@ def test_javascript_has_errors_of_its_own_types(talk: Talk, js: dict[str, Any]) 
     assert errors["cut"]["told"]["remaining_ms"] > 0
 
 
+@requirement("http:openai-javascript", "http:responses")
+def test_javascript_has_responses(talk: Talk, js: dict[str, Any]) -> None:
+    told = js["responses"]
+
+    assert (told["call"], told["second"]) == ("weather", talk.model.whole(WORDS))
+    assert told["text"] == talk.model.whole(HELLO)
+    assert (told["types"][0], told["types"][-1]) == ("response.created", "response.completed")
+
+
 @requirement("http:openai-javascript")
 async def test_javascript_that_leaves_a_stream_ends_its_run(talk: Talk, js: dict[str, Any]) -> None:
     assert await talk.left_after_s("js-leaves", js["leaving"]["left_ms"]) <= IDLE_WITHIN_S
@@ -342,6 +364,19 @@ def test_langchain_runs_its_tools(talk: Talk, chain: ChatOpenAI) -> None:
 
     assert call["name"] == "weather"
     assert second.text == talk.model.whole(WORDS)
+
+
+@requirement("http:langchain", "http:responses")
+def test_langchain_has_responses_as_well(talk: Talk) -> None:
+    chain = ChatOpenAI(
+        model_name="chat",
+        openai_api_base=talk.url,
+        openai_api_key=SecretStr("any"),
+        use_responses_api=True,
+    )
+
+    assert chain.invoke(HELLO).text == talk.model.whole(HELLO)
+    assert "".join(each.text for each in chain.stream(HELLO)) == talk.model.whole(HELLO)
 
 
 @requirement("http:langchain", "http:client-errors")

@@ -62,6 +62,11 @@ HTTP: dict[str, Requirement] = {
         "and what would not change the answer is taken.",
         "issue 5",
     ),
+    "http:responses": Requirement(
+        "OpenAI's newer API is served for text and for a caller's tools, whole and as events; what "
+        "would have to be stored is refused.",
+        "issue 5",
+    ),
     "http:stream-errors": Requirement(
         "A stream that fails after it has begun ends with one error event that names the reason, "
         "the hop and the milliseconds left, and without [DONE].",

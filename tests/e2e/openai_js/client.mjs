@@ -71,6 +71,23 @@ const ways = {
     for await (const _ of stream) break;
     return { left_ms: monotonicMs() };
   },
+  async responses() {
+    const tool = { type: "function", name: "weather", parameters, strict: false };
+    const input = "What is it like outside? Do weather.";
+    const first = await client.responses.create({ model, input, tools: [tool] });
+    const [call] = first.output.filter((item) => item.type === "function_call");
+    const result = { type: "function_call_output", call_id: call.call_id, output: "sunny" };
+    const items = [{ role: "user", content: input }, ...first.output, result];
+    const second = await client.responses.create({ model, input: items, tools: [tool] });
+    const stream = await client.responses.create({ model, input: "Hello", stream: true });
+    const types = [];
+    let text = "";
+    for await (const event of stream) {
+      types.push(event.type);
+      if (event.type === "response.output_text.delta") text += event.delta;
+    }
+    return { call: call.name, second: second.output_text, types, text };
+  },
   async models() {
     const found = [];
     for await (const each of client.models.list()) found.push(each.id);

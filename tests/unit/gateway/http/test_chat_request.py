@@ -339,7 +339,7 @@ def test_one_of_many_faults_is_told_and_the_others_cost_nothing() -> None:
         ("question.history[1].tool_calls[3].name", "messages[1].tool_calls[3].function.name"),
         ("question.history[1].tool_calls", "messages[1].tool_calls"),
         ("question.history", "messages"),
-        ("question.history[9].role", "messages.role"),
+        ("question.history[9].role", "messages"),
         ("messages[5].content", "messages.content"),
         ("question.tools", "tools"),
         ("question.tools[4].name", "tools[4].function.name"),

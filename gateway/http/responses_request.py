@@ -1,0 +1,232 @@
+"""Reads requests for responses as OpenAI's clients write them."""
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
+
+from gateway.http.chat_fields import (
+    AUTO,
+    DELIVERIES,
+    MAX_ITEMS,
+    MAX_TOKENS,
+    Delivery,
+    Extension,
+    Naming,
+    NotTaken,
+    Off,
+    ReadWhole,
+)
+from gateway.http.responses_items import (
+    CallItem,
+    FunctionTool,
+    Item,
+    MessageItem,
+    NamedTool,
+    OtherItem,
+    TextOptions,
+)
+from services.runtime.errors import InvalidArgumentError
+from sixhop.gateway.v1 import gateway_pb2
+from sixhop.type.v1 import chat_pb2, generation_pb2, run_pb2
+
+_LOGPROBS = "message.output_text.logprobs"
+_NAMES = {
+    "agent": "model",
+    "question": "input",
+    "history": "input",
+    "history[]": "@",
+    "history[].tool_call_id": "@.call_id",
+    "history[].tool_calls[].name": "@.name",
+    "history[].tool_calls[].arguments": "@.arguments",
+    "messages": "input",
+    "messages[]": "input",
+    "tools": "tools",
+    "tools[]": "tools[]",
+    "tools[].arguments_schema": "tools[].parameters",
+    "single_tool_call": "parallel_tool_calls",
+    "response_format": "text.format",
+    "response_format.kind": "text.format.type",
+    "language": "sixhop.language",
+    "session_id": "sixhop.session_id",
+    "sources": "sixhop.sources",
+}
+"""The fields of a question, and what they are in a request for a response."""
+
+
+def _without_logprobs(include: list[str]) -> list[str]:
+    if _LOGPROBS in include:
+        raise PydanticCustomError("not_taken", "has log probabilities, which no agent has")
+    return include
+
+
+class ResponsesRequest(ReadWhole):
+    """Asks for a response.
+
+    Nothing is stored: the whole conversation comes with every request. A field that would change
+    the answer and that no agent can honour is refused; one that would not is taken and left unread.
+    """
+
+    model: str = AUTO
+    """The agent that shall answer; `auto` lets sixhop choose."""
+    input: (
+        Annotated[str, Field(min_length=1)]
+        | Annotated[list[Item], Field(fail_fast=True, min_length=1, max_length=MAX_ITEMS)]
+    )
+    """The user's word, or the conversation, oldest first; it ends with the user's word or with a
+    tool's result."""
+    instructions: str | None = None
+    """The rules of the conversation; they come before those of its items."""
+    stream: bool | None = None
+    """Whether the answer comes as server-sent events."""
+    tools: Annotated[list[FunctionTool], Field(fail_fast=True, max_length=MAX_ITEMS)] | None = None
+    """The caller's own tools: the answer asks for them, and the caller runs them."""
+    tool_choice: Literal["none", "auto", "required"] | NamedTool | None = None
+    parallel_tool_calls: bool | None = None
+    """False asks for one tool at most."""
+    max_output_tokens: int | None = Field(default=None, ge=1, le=MAX_TOKENS)
+    """The most tokens to write; fewer are granted where the time left allows no more."""
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    top_p: float | None = Field(default=None, ge=0, le=1)
+    text: TextOptions | None = None
+    sixhop: Extension = Extension()
+
+    store: Off | None = None
+    """Nothing is stored."""
+    background: Off | None = None
+    """`POST /v1/runs` starts what goes on by itself."""
+    previous_response_id: NotTaken = None
+    conversation: NotTaken = None
+    truncation: Literal["disabled"] | None = None
+    top_logprobs: int | None = Field(default=None, ge=0, le=0)
+    include: Annotated[list[str], AfterValidator(_without_logprobs)] | None = None
+    access_programs: NotTaken = None
+    background_options: NotTaken = None
+    context_management: NotTaken = None
+    image: NotTaken = None
+    moderation: NotTaken = None
+    prompt: NotTaken = None
+
+    metadata: dict[str, str] | None = None
+    """Is given back, and left unread, as is all that follows."""
+    max_tool_calls: int | None = None
+    prompt_cache_key: str | None = None
+    prompt_cache_options: dict[str, Any] | None = None
+    prompt_cache_retention: str | None = None
+    reasoning: dict[str, Any] | None = None
+    safety_identifier: str | None = None
+    service_tier: str | None = None
+    stream_options: dict[str, Any] | None = None
+    user: str | None = None
+
+    @property
+    def naming(self) -> Naming:
+        """Return what the fields of the question are called in this request."""
+        places, last = self._places()
+        return Naming(_NAMES, places, f"{last}.content" if "[" in last else last)
+
+    @property
+    def agent(self) -> str:
+        """Return the agent that is asked for; empty lets routing choose."""
+        return "" if self.model == AUTO else self.model
+
+    def run_request(self, usual: Delivery) -> gateway_pb2.RunRequest:
+        """Return the run that is asked for.
+
+        Args:
+            usual: how text is delivered when the request does not say.
+
+        Raises:
+            InvalidArgumentError: a field holds what no run can be given.
+        """
+        return gateway_pb2.RunRequest(
+            question=self._question(),
+            agent=self.agent,
+            delivery=DELIVERIES[self.sixhop.delivery or usual],
+        )
+
+    def ask_request(self) -> gateway_pb2.AskRequest:
+        """Return the same for an answer that is given whole; raises as `run_request` does."""
+        return gateway_pb2.AskRequest(question=self._question(), agent=self.agent)
+
+    def _question(self) -> run_pb2.Question:
+        said = [message for _, message in self._said()]
+        text = ""
+        if said[-1].role == chat_pb2.CHAT_ROLE_USER:
+            text = said.pop().content
+        elif said[-1].role != chat_pb2.CHAT_ROLE_TOOL:
+            raise InvalidArgumentError(
+                "input", "must end with the user's word, or with the output of a function_call"
+            )
+        return run_pb2.Question(
+            text=text,
+            history=said,
+            tools=[each.offer(f"tools[{at}]") for at, each in enumerate(self.tools or ())],
+            tool_choice=(
+                self.tool_choice.name
+                if isinstance(self.tool_choice, NamedTool)
+                else self.tool_choice or ""
+            ),
+            generation=self._generation(),
+            language=self.sixhop.language,
+            session_id=self.sixhop.session_id,
+            sources=[
+                file.source(f"sixhop.sources[{at}]") for at, file in enumerate(self.sixhop.sources)
+            ],
+        )
+
+    def _places(self) -> tuple[Sequence[str], str]:
+        """Return the client's field of every message, and that of the last."""
+        places = [place for place, _ in self._said()]
+        return places, places[-1]
+
+    def _said(self) -> Iterator[tuple[str, chat_pb2.ChatMessage]]:
+        """Yield the conversation as messages, each with the field that it comes from.
+
+        Raises:
+            InvalidArgumentError: an item cannot be given to an agent.
+        """
+        if self.instructions:
+            yield (
+                "instructions",
+                chat_pb2.ChatMessage(role=chat_pb2.CHAT_ROLE_SYSTEM, content=self.instructions),
+            )
+        if isinstance(self.input, str):
+            yield (
+                "input",
+                chat_pb2.ChatMessage(role=chat_pb2.CHAT_ROLE_USER, content=self.input),
+            )
+            return
+        # What the model says and the tools that it asks for then are one message of its.
+        open_place, spoken = "", chat_pb2.ChatMessage()
+        for number, item in enumerate(self.input):
+            place = f"input[{number}]"
+            if isinstance(item, OtherItem):
+                raise item.refusal(place)
+            begins = isinstance(item, MessageItem) and item.role == "assistant"
+            if open_place and (begins or not isinstance(item, CallItem)):
+                yield open_place, spoken
+                open_place = ""
+            if isinstance(item, CallItem):
+                if not open_place:
+                    open_place = place
+                    spoken = chat_pb2.ChatMessage(role=chat_pb2.CHAT_ROLE_ASSISTANT)
+                spoken.tool_calls.append(item.call())
+            elif begins:
+                open_place, spoken = place, item.message(place)
+            else:
+                yield place, item.message(place)
+        if open_place:
+            yield open_place, spoken
+
+    def _generation(self) -> generation_pb2.GenerationOptions:
+        form = self.text.format if self.text is not None else None
+        return generation_pb2.GenerationOptions(
+            max_output_tokens=self.max_output_tokens or 0,
+            temperature=self.temperature,
+            top_p=self.top_p,
+            response_format=None if form is None else form.format(),
+            # Without tools it means nothing, and would keep the question from other agents.
+            single_tool_call=self.parallel_tool_calls is False and bool(self.tools),
+        )
