@@ -7,6 +7,10 @@ from pydantic import Field, SecretStr
 
 from gateway.access.jwt_settings import JwtSettings
 from services.runtime.config import HopSettings, Section
+from services.runtime.topology import DEFAULT_PORTS, GATEWAY
+
+HTTP_PORT_DISTANCE = 80
+"""How far the HTTP door's port is from the hop's own, when both are the usual ones: 7480."""
 
 
 class RunsSettings(Section):
@@ -97,3 +101,13 @@ class GatewaySettings(HopSettings):
     each count for itself. A secret, because it may hold a password."""
     quota_redis_prefix: str = Field(default="sixhop:quota", min_length=1, max_length=100)
     """What all keys there begin with; suites that use one Redis need one each."""
+
+    def http_address(self, port: int) -> tuple[str, int]:
+        """Return where HTTP is served; port 0 takes a free one.
+
+        Args:
+            port: where the gRPC door is.
+        """
+        usual = DEFAULT_PORTS[GATEWAY]
+        unset = port + HTTP_PORT_DISTANCE if port == usual else 0
+        return self.http_host or self.host, unset if self.http_port is None else self.http_port

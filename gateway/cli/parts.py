@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from gateway.cli.problem import RefusedError
 from gateway.cli.replicas import replica_problems
+from gateway.config import GatewaySettings
 from services.runtime.config import (
     CONFIG_VARIABLE,
     EMBEDDED,
@@ -84,6 +85,17 @@ class Plan:
     def gateway(self) -> str:
         """Return the address of the gateway."""
         return self.config.address(GATEWAY)
+
+    @property
+    def url(self) -> str:
+        """Return where the gateway serves HTTP; empty where it takes any free port.
+
+        Raises:
+            ConfigError: a setting of the gateway is wrong.
+        """
+        settings = self.config.section(GATEWAY, GatewaySettings)
+        host, port = settings.http_address(self.config.port(GATEWAY))
+        return f"http://{host}:{port}" if port else ""
 
 
 def read_config(environ: Mapping[str, str], path: Path | None) -> Config:

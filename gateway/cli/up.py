@@ -98,6 +98,8 @@ class PlainReporter:
             table.add_row(part.name, part.address, str(pid))
         self._console.print(table)
         self._say(f"ready after {length_text(after_s)}", style="bold green")
+        if plan.url:
+            self._say(f"OpenAI clients come in at {plan.url}/v1, browsers at {plan.url}")
         self._say('ask with: sixhop ask "Which category grew most last quarter?"  Ctrl-C stops.')
 
     def reloading(self) -> None:
@@ -126,7 +128,7 @@ class JsonReporter:
 
     def ready(self, plan: Plan, after_s: float) -> None:
         """Tell that the suite answers."""
-        self._say("ready", gateway=plan.gateway, after_s=round(after_s, 3))
+        self._say("ready", gateway=plan.gateway, url=plan.url, after_s=round(after_s, 3))
 
     def reloading(self) -> None:
         """Tell that the hops are asked to read their configuration again."""

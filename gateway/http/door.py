@@ -16,10 +16,8 @@ from gateway.http.wire import JournalHandler, bounded
 from services.runtime.background import OWN_TASK, background
 from services.runtime.config import ConfigError
 from services.runtime.telemetry import HTTP_SERVING, get_logger
-from services.runtime.topology import DEFAULT_PORTS, GATEWAY
+from services.runtime.topology import GATEWAY
 
-PORT_DISTANCE = 80
-"""How far the port is from the hop's own, when both are the usual ones: 7480."""
 START_LIMIT_S = 5.0
 STOP_LIMIT_S = 2.0
 BACKLOG = 2048
@@ -85,20 +83,8 @@ async def http_door(front: Front) -> AsyncIterator[None]:
             await asyncio.wait({serving}, timeout=STOP_LIMIT_S)
 
 
-def http_port(settings: GatewaySettings, port: int) -> int:
-    """Return where HTTP is served; 0 takes a free port.
-
-    Args:
-        settings: those of the gateway.
-        port: where its gRPC door is.
-    """
-    if settings.http_port is not None:
-        return settings.http_port
-    return port + PORT_DISTANCE if port == DEFAULT_PORTS[GATEWAY] else 0
-
-
 def _listen(settings: GatewaySettings, grpc_port: int) -> socket.socket:
-    host, port = settings.http_host or settings.host, http_port(settings, grpc_port)
+    host, port = settings.http_address(grpc_port)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listener = socket.create_server((host.strip("[]"), port), family=family, backlog=BACKLOG)
