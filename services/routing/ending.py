@@ -10,7 +10,7 @@ from services.runtime.errors import (
 from services.runtime.topology import DOMAIN
 from services.runtime.verdict import OUT_OF_TIME, SAY_NOTHING
 
-LOST = frozenset({"UNREACHABLE", "STREAM_LOST", "CANCELLED"})
+LOST = frozenset({"UNREACHABLE", "CONNECTION_LOST", "STREAM_LOST", "CANCELLED"})
 """The origin's reasons that say that nobody is there any more."""
 
 

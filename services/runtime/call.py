@@ -221,6 +221,9 @@ class Callee:
     """Whose permits and connections it uses."""
     idempotent: bool = False
     """True when a call may be sent twice; without a declaration it may not."""
+    paid: bool = False
+    """True when each attempt may cost money behind it: it is sent again only when the one before
+    has surely not begun."""
     max_concurrency: int | None = None
     """How many calls to it may be under way; None leaves it to its group."""
     slow_call_s: float = 2.0

@@ -42,10 +42,15 @@ CALLEES = {
     DOMAIN: Callee(key=DOMAIN),
     # Every tool is a callee of its own, as it declares itself; this one stands for the listing.
     TOOL: Callee(key=TOOL, group=Group.DATA, idempotent=True),
-    MODEL: Callee(key=MODEL, idempotent=True, slow_call_s=MODEL_SLOW_CALL_S),
+    # Behind these is a provider that may have been asked already when they are lost.
+    MODEL: Callee(key=MODEL, idempotent=True, paid=True, slow_call_s=MODEL_SLOW_CALL_S),
     # With permits of its own: those of the first model are taken when it is needed.
     MODEL_BACKUP: Callee(
-        key=MODEL_BACKUP, group=Group.BACKUP, idempotent=True, slow_call_s=MODEL_SLOW_CALL_S
+        key=MODEL_BACKUP,
+        group=Group.BACKUP,
+        idempotent=True,
+        paid=True,
+        slow_call_s=MODEL_SLOW_CALL_S,
     ),
     LLM: Callee(key=LLM, group=Group.CORE, idempotent=True, slow_call_s=MODEL_SLOW_CALL_S),
 }

@@ -27,6 +27,16 @@ DETAILS_KEY = "grpc-status-details-bin"
 DOMAIN_SUFFIX = ".sixhop"
 MAX_MESSAGE_BYTES = 480
 """Metadata is limited to 8 KiB in all, and every byte that is no ASCII travels as three."""
+UNTAKEN_SIGNS = (
+    "failed to connect to all addresses",
+    "DNS resolution failed",
+    "GOAWAY received",
+    "no healthy upstream",
+    "reset reason: connection failure",
+    "reset reason: remote connection failure",
+)
+"""What gRPC and Envoy say of a call that nobody has taken, in a code that they give as well when a
+callee goes away in the middle of its work."""
 MAX_VALUE_BYTES = 200
 """What is told about an error may hold what a caller wrote, of any length."""
 
@@ -140,8 +150,11 @@ def no_answer(dependency: str, waited_s: float, cause: str) -> DependencyFailedE
 
 
 def _from_bare_code(dependency: str, code: Code, message: str, cause: str) -> SixhopError:
+    untaken = any(sign in message for sign in UNTAKEN_SIGNS)
     reasons = {
-        Code.UNAVAILABLE: ("UNREACHABLE", "unreachable", "cannot be reached"),
+        Code.UNAVAILABLE: ("UNREACHABLE", "unreachable", "cannot be reached")
+        if untaken
+        else ("CONNECTION_LOST", "connection_lost", "was lost"),
         Code.DEADLINE_EXCEEDED: ("NO_ANSWER", cause, "did not answer in time"),
     }
     reason, cause, text = reasons.get(code, (code.name, code.name.lower(), "failed"))

@@ -38,6 +38,10 @@ MAX_ATTEMPTS = 5
 """More would multiply a failure, whatever is configured (gRPC A6)."""
 
 
+UNTAKEN = frozenset({"UNREACHABLE", "SELF_UNAVAILABLE", "LOAD_SHED", "BULKHEAD_FULL"})
+"""The reasons of a callee that has surely not begun; of any other it is not known what it did."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryConfig:
     """Says what is repeated, how often and how soon."""
@@ -268,6 +272,8 @@ class Retry:
             return None
         if call.streaming and call.delivered:
             return None
+        if call.callee.paid and not _reasons(error) & UNTAKEN:
+            return None
         if budget.tokens <= config.max_tokens / 2 or not self._closed(call.callee.key):
             return None
         backoff_s = self._backoff_s(call.callee, error, number)
@@ -289,7 +295,7 @@ class Retry:
         # late has used up what those who wait for our own first event wait.
         if error.origin.reason in OUT_OF_TIME and (call.streaming or error.cause != STEP_TIMEOUT):
             return False
-        reasons = {error.reason, error.origin.reason}
+        reasons = _reasons(error)
         return not reasons & self._config.never_on and bool(reasons & self._config.retry_on)
 
     def _backoff_s(self, callee: Callee, error: SixhopError, number: int) -> float | None:
@@ -310,6 +316,11 @@ class Retry:
         if self._config.mode == "blind":
             return True
         return self._clock.now() < call.inbound.self_deadline and self._closed(call.callee.key)
+
+
+def _reasons(error: SixhopError) -> frozenset[str]:
+    """Return the error's reason, and that of whoever it began with."""
+    return frozenset({error.reason, error.origin_reason})
 
 
 def _first_event_until(call: Call, now: float) -> float:

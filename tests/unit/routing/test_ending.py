@@ -39,6 +39,7 @@ def overloaded(hop: str) -> DependencyOverloadedError:
         (failed("SELF_BUG"), RunEnd.FAILED),
         (failed("SELF_UNAVAILABLE"), RunEnd.FAILED),
         (failed("UNREACHABLE"), RunEnd.UNREACHABLE),
+        (failed("CONNECTION_LOST"), RunEnd.UNREACHABLE),
         (failed("STREAM_LOST"), RunEnd.UNREACHABLE),
         (failed("NO_ANSWER"), RunEnd.CUT),
         (failed("SELF_TIMEOUT"), RunEnd.CUT),

@@ -187,7 +187,7 @@ def test_what_the_dependency_says_of_the_cause_counts_more_than_our_guess() -> N
 @pytest.mark.parametrize(
     ("code", "reason", "cause"),
     [
-        (Code.UNAVAILABLE, "UNREACHABLE", "unreachable"),
+        (Code.UNAVAILABLE, "CONNECTION_LOST", "connection_lost"),
         (Code.DEADLINE_EXCEEDED, "NO_ANSWER", "fired"),
         (Code.UNIMPLEMENTED, "UNIMPLEMENTED", "unimplemented"),
         (Code.UNKNOWN, "UNKNOWN", "unknown"),
@@ -226,6 +226,27 @@ def test_a_reason_that_does_not_fit_its_code_blames_the_dependency() -> None:
     assert isinstance(received(status), DependencyFailedError)
 
 
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        ("failed to connect to all addresses; last error: UNKNOWN: refused", "UNREACHABLE"),
+        ("DNS resolution failed for model:7404", "UNREACHABLE"),
+        ("GOAWAY received; Error code: 0", "UNREACHABLE"),
+        ("no healthy upstream", "UNREACHABLE"),
+        ("upstream connect error. reset reason: connection failure", "UNREACHABLE"),
+        ("upstream connect error. reset reason: connection termination", "CONNECTION_LOST"),
+        ("Stream removed (Socket closed)", "CONNECTION_LOST"),
+        ("Cancelling all calls", "CONNECTION_LOST"),
+    ],
+)
+def test_a_call_that_nobody_took_is_told_from_one_whose_callee_went_away(
+    message: str, reason: str
+) -> None:
+    error = from_status("model", Code.UNAVAILABLE, message, None, cause="fired")
+
+    assert error.origin == Origin("model", code="UNAVAILABLE", reason=reason)
+
+
 def test_a_reason_that_we_do_not_know_blames_the_dependency() -> None:
     status = status_pb2.Status(code=Code.NOT_FOUND, message="moved")
     packed = Packed()
@@ -246,7 +267,7 @@ def test_garbage_in_the_details_is_as_no_details(garbage: bytes) -> None:
     error = from_status("model", Code.UNAVAILABLE, "closed", garbage, cause="fired")
 
     assert isinstance(error, DependencyFailedError)
-    assert error.cause == "unreachable"
+    assert error.cause == "connection_lost"
 
 
 def test_garbage_inside_of_a_detail_is_as_no_detail() -> None:
@@ -255,7 +276,7 @@ def test_garbage_inside_of_a_detail_is_as_no_detail() -> None:
     status.details.append(Packed(type_url=url, value=b"\xff\xff"))
 
     assert error_info(status.SerializeToString()) is None
-    assert received(status).cause == "unreachable"
+    assert received(status).cause == "connection_lost"
 
 
 @given(st.sampled_from(list(Code)[1:]), st.binary(max_size=60))

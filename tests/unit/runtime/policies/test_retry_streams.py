@@ -2,9 +2,12 @@
 
 import pytest
 
+from services.runtime.call import Callee
+from services.runtime.errors import SixhopError
 from services.runtime.policies.retry import RetryConfig
+from tests.requirements import requirement
 from tests.unit.runtime.fake_time import LoopClock
-from tests.unit.runtime.policies.client_samples import failed, overloaded, script, sql_call
+from tests.unit.runtime.policies.client_samples import failed, overloaded, script, silent, sql_call
 from tests.unit.runtime.policies.retries import attempts_of, retry
 
 
@@ -49,3 +52,25 @@ async def test_what_a_provider_refuses_is_not_sent_again_whatever_the_settings_r
     call = sql_call(streaming=True)
 
     assert await attempts_of(retry(clock, config), call, clock, failed(reason)) == 1
+
+
+@requirement("faults:few-attempts")
+@pytest.mark.parametrize(
+    ("error", "attempts"),
+    [
+        (failed("UNREACHABLE"), 2),
+        (failed("SELF_UNAVAILABLE"), 2),
+        (overloaded(0.5), 2),
+        (failed("CONNECTION_LOST"), 1),
+        (failed("STREAM_LOST"), 1),
+        (failed("CANCELLED"), 1),
+        (silent(), 1),
+    ],
+    ids=lambda value: getattr(value, "message", str(value)),
+)
+async def test_what_may_have_been_paid_for_is_sent_again_only_if_it_was_surely_not_begun(
+    clock: LoopClock, error: SixhopError, attempts: int
+) -> None:
+    call = sql_call(callee=Callee(key="model", idempotent=True, paid=True))
+
+    assert await attempts_of(retry(clock), call, clock, error) == attempts
