@@ -1,5 +1,6 @@
 """Keeps ports for the servers of tests."""
 
+import os
 import random
 import socket
 from collections import deque
@@ -10,7 +11,8 @@ PORTS = range(20_000, 32_000)
 MAX_KEPT = 256
 """So many are kept at a time, for a process may have only so many sockets; the oldest go first."""
 
-_kept: deque[socket.socket] = deque()
+_kept: deque[int] = deque()
+"""Their descriptors, which the end of this process closes without a word."""
 
 
 def free_ports(count: int) -> list[int]:
@@ -27,7 +29,7 @@ def free_ports(count: int) -> list[int]:
         with suppress(OSError):
             found.append(_keep(next(candidates)))
     while len(_kept) > MAX_KEPT:
-        _kept.popleft().close()
+        os.close(_kept.popleft())
     return found
 
 
@@ -47,5 +49,5 @@ def _keep(port: int) -> int:
     # addresses by the one or the other.
     keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    _kept.append(keeper)
+    _kept.append(keeper.detach())
     return port
