@@ -96,7 +96,7 @@ class SixhopError(Exception):
             cause: which limit fired or what broke, one word, for machines.
             details: more metadata, lowerCamelCase keys with the unit in the key.
             origin: where the failure began, when that was elsewhere.
-            retry_after_s: when to come back, for refusals under load.
+            retry_after_s: when to come back, where whoever it began with has said so.
         """
         super().__init__(message)
         self.message = message

@@ -13,6 +13,7 @@ from services.runtime.errors import (
     TABLE,
     CallerError,
     Code,
+    DependencyError,
     DependencyFailedError,
     DependencyOverloadedError,
     InvalidArgumentError,
@@ -128,15 +129,18 @@ def from_status(
     if kind is not None and kind.reason == "BUDGET_TOO_SMALL":
         return kind(message, cause=cause, origin=origin, details=details)
     if code is Code.RESOURCE_EXHAUSTED:
-        return DependencyOverloadedError(
-            dependency,
-            message,
-            cause=cause,
-            origin=origin,
-            retry_after_s=retry_after_s(status),
-            details=details,
-        )
-    return DependencyFailedError(dependency, message, cause=cause, origin=origin, details=details)
+        failure: type[DependencyError] = DependencyOverloadedError
+    else:
+        failure = DependencyFailedError
+    return failure(
+        dependency,
+        message,
+        cause=cause,
+        origin=origin,
+        # Not only who is busy says when to come back: so does a provider that is down.
+        retry_after_s=retry_after_s(status),
+        details=details,
+    )
 
 
 def no_answer(dependency: str, waited_s: float, cause: str) -> DependencyFailedError:

@@ -14,7 +14,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from services.runtime.call import AttemptReport
 from services.runtime.client import CHANNEL_OPTIONS
 from services.runtime.reports import REPORTS_KEY, decode_reports
-from services.runtime.status import DETAILS_KEY, error_info
+from services.runtime.status import DETAILS_KEY, error_info, retry_after_s
 from services.runtime.topology import DOMAIN, GATEWAY, HOPS
 from sixhop.gateway.v1 import gateway_pb2
 from sixhop.gateway.v1.gateway_pb2_grpc import GatewayServiceStub
@@ -43,6 +43,8 @@ class Ended:
     """The reason of the one ErrorInfo; empty without one."""
     details: dict[str, str] = field(default_factory=dict)
     """The metadata of the ErrorInfo."""
+    retry_after_s: float | None = None
+    """When to come back, as RetryInfo says; None without one."""
     reports: list[AttemptReport] = field(default_factory=list)
     events: list[run_pb2.RunEvent] = field(default_factory=list)
     """What a stream gave; empty for a unary answer."""
@@ -138,7 +140,9 @@ class Running:
 
     def _take_info(self, metadata: "grpc.aio.Metadata | None") -> None:
         value = metadata.get(DETAILS_KEY) if metadata is not None else None
-        info = error_info(value if isinstance(value, bytes) else None)
+        status = value if isinstance(value, bytes) else None
+        info = error_info(status)
+        self.seen.retry_after_s = retry_after_s(status)
         if info is not None:
             self.seen.reason = info.reason
             self.seen.details = dict(info.metadata)

@@ -220,6 +220,20 @@ async def test_when_both_providers_fail_both_are_told(client: Client) -> None:
     assert client.suite.second_provider.requests(run.run_id)
 
 
+@requirement("failover:come-back")
+@pytest.mark.parametrize(("fault", "come_back_s"), [("503", 3.0), ("429", 7.0), ("500", None)])
+async def test_when_nothing_stands_in_the_client_hears_when_to_come_back(
+    client: Client, fault: str, come_back_s: float | None
+) -> None:
+    client.suite.provider.behave(fault)
+    client.suite.second_provider.behave("500")
+
+    run = await chatted(client)
+
+    assert run.code in (grpc.StatusCode.ABORTED, grpc.StatusCode.RESOURCE_EXHAUSTED)
+    assert run.retry_after_s == come_back_s
+
+
 @requirement("failover:six-hops")
 async def test_a_tool_fails_over_as_an_agent_does(client: Client) -> None:
     client.suite.provider.behave("truncate")

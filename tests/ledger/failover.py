@@ -33,6 +33,11 @@ FAILOVER: dict[str, Requirement] = {
         "known, a small model is assumed.",
         "issue 4",
     ),
+    "failover:come-back": Requirement(
+        "When to come back, as a provider or an open breaker says, reaches the client when nothing "
+        "stands in, whatever the error.",
+        "issue 4",
+    ),
     "failover:deployment": Requirement(
         "A second model is a deployment of the model hop with its own section, address, limits, "
         "breaker and permits; it is there only where it is configured.",

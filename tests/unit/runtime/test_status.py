@@ -149,6 +149,18 @@ def test_a_refusal_under_load_says_when_to_come_back() -> None:
     assert error.retry_after_s == 1.25
 
 
+@requirement("failover:come-back")
+@pytest.mark.parametrize("reason", ["DEPENDENCY_FAILED", "CIRCUIT_OPEN", "LOAD_SHED"])
+def test_when_to_come_back_is_told_over_all_relays(reason: str) -> None:
+    error = sample(reason)
+    error.retry_after_s = 3.25
+
+    first = received(status_of(error), "model")
+    second = received(status_of(first, "domain", "domain-1"), "domain")
+
+    assert (first.retry_after_s, second.retry_after_s) == (3.25, 3.25)
+
+
 def test_an_error_without_a_time_to_come_back_says_none() -> None:
     assert received(status_of(LoadShedError("full"))).retry_after_s is None
 
