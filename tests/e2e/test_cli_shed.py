@@ -145,6 +145,24 @@ def test_without_a_suite_the_command_says_so(command_line: CommandLine) -> None:
     assert "no suite answers at 127.0.0.1:1" in ran.err
 
 
+@requirement("cli:breaker", "breaker:by-order")
+def test_a_breaker_is_held_open_and_reset_by_the_command(
+    command_line: CommandLine, up: Up
+) -> None:
+    port = command_line.ports[GATEWAY]
+    place = ("routing", "--hop", GATEWAY)
+    before = asked(port)
+    held = command_line.run("breaker", "open", *place, "--for", "60s", "--reason", "it is slow")
+    during = asked(port)
+    reset = command_line.run("breaker", "reset", *place, "--json")
+    after = asked(port)
+
+    assert (held.code, reset.code) == (0, 0)
+    assert "refuses every call to routing for 60.00 s" in held.out
+    assert reset.document["breakers"][0]["state"] == "closed"
+    assert (before, during, after) == ("OK", "ABORTED", "OK")
+
+
 @requirement("cli:health-watch", "health:watch")
 def test_whoever_watches_sees_the_door_close_and_open(
     command_line: CommandLine, up: Up, open_door: None

@@ -13,6 +13,10 @@ PAGE: dict[str, Requirement] = {
         "machine can reach it; an inner hop without the file of the key takes none.",
         "issue 5",
     ),
+    "cli:breaker": Requirement(
+        "`sixhop breaker` holds a breaker of any hop open or closed, or resets it.",
+        "issue 5",
+    ),
     "page:ask": Requirement(
         "The page shows a run as it travels, and at its end what each of the six hops was given, "
         "used and had left; its chart is shown and its PDF opens.",
