@@ -21,7 +21,6 @@ class HopHealth(TypedDict):
     """Tells what one process of the suite can take."""
 
     hop: str
-    address: str
     ready: bool
     state: str
     """`serving`, `not_serving`, `silent`, `unreachable`, or `unknown` when it has not told yet."""
@@ -71,7 +70,6 @@ def _hop(view: HopView) -> HopHealth:
     latency = view["latency_ms"]
     return HopHealth(
         hop=view["hop"],
-        address=view["address"],
         ready=view["state"] == SERVING,
         state=view["state"],
         estimated_qps=view["estimated_qps"],

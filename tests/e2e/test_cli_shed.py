@@ -146,9 +146,7 @@ def test_without_a_suite_the_command_says_so(command_line: CommandLine) -> None:
 
 
 @requirement("cli:breaker", "breaker:by-order")
-def test_a_breaker_is_held_open_and_reset_by_the_command(
-    command_line: CommandLine, up: Up
-) -> None:
+def test_a_breaker_is_held_open_and_reset_by_the_command(command_line: CommandLine, up: Up) -> None:
     port = command_line.ports[GATEWAY]
     place = ("routing", "--hop", GATEWAY)
     before = asked(port)

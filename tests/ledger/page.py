@@ -63,7 +63,8 @@ PAGE: dict[str, Requirement] = {
     ),
     "page:state": Requirement(
         "`/v1/state` tells how every process does, once or as it changes; one that is not heard is "
-        "shown so. `/v1/health` tells the same in short.",
+        "shown so. `/v1/health` tells the same in short. Where tenants are known, the state is for "
+        "them and the operator.",
         "issue 5",
     ),
     "page:themes": Requirement(

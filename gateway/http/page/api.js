@@ -111,10 +111,10 @@ export function operatorHeaders() {
  * Yield the events of a stream: `{id, kind, data}`. It ends with the stream; a stream that is cut
  * raises. An EventSource could not show a key.
  */
-export async function* events(path, { signal, after = "" } = {}) {
-  const more = { accept: "text/event-stream" };
-  if (after) more["last-event-id"] = String(after);
-  const answer = await send(path, { signal, headers: more });
+export async function* events(path, { signal, after = "", more = {} } = {}) {
+  const wanted = { accept: "text/event-stream", ...more };
+  if (after) wanted["last-event-id"] = String(after);
+  const answer = await send(path, { signal, headers: wanted });
   if (answer.status === 204 || !answer.body) return;
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";

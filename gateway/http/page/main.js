@@ -7,7 +7,7 @@ import { announce, h } from "./dom.js";
 import * as dependencies from "./hops.js";
 import * as operator from "./operator.js";
 import * as runs from "./runs.js";
-import { line, listen, onState } from "./state.js";
+import { line, listen, listenAgain, onState } from "./state.js";
 import { language, loadWords, onLanguage, setLanguage, t } from "./words.js";
 
 const VIEWS = {
@@ -72,6 +72,12 @@ function turnTheme() {
 }
 
 let asking = false;
+let declined = false;
+
+/** Who has said no is not asked again by itself. */
+function keyWanted() {
+  if (!declined) askForKey();
+}
 
 async function askForKey() {
   if (asking) return;
@@ -83,8 +89,10 @@ async function askForKey() {
     confirm: t("key.use"),
   });
   asking = false;
+  declined = !given;
   if (!given) return;
   api.keys.tenant = given.key;
+  listenAgain();
   draw();
 }
 
@@ -121,7 +129,7 @@ async function start() {
     showLine();
   });
   onState(showLine);
-  api.onKeyWanted(askForKey);
+  api.onKeyWanted(keyWanted);
   showTheme();
   draw();
   operator.askAuthority();

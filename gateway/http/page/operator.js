@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import { confirm } from "./dialog.js";
 import { act, announce, h, once, show } from "./dom.js";
-import { hops, onState } from "./state.js";
+import { hops, listenAgain, onState } from "./state.js";
 import { clock, length, roundLength, t, term } from "./words.js";
 
 const LENGTHS = ["30", "60", "300", "900", "3600", "86400"];
@@ -144,6 +144,7 @@ export function mount(root) {
     event.preventDefault();
     api.keys.operator = key.elements.key.value;
     key.elements.key.value = "";
+    listenAgain();
     askAuthority();
   });
   act(root, {

@@ -14,6 +14,7 @@ export const changes = [];
 /** Whether the gateway is heard. */
 export const line = { open: false };
 
+let wake = () => {};
 const samples = new Map();
 const listeners = new Set();
 
@@ -37,7 +38,7 @@ export async function listen() {
   let pause = PAUSE_MS;
   for (;;) {
     try {
-      for await (const event of api.events("/v1/state/events")) {
+      for await (const event of api.events("/v1/state/events", { more: api.operatorHeaders() })) {
         if (event.kind !== "hop") throw new Error(event.data.error?.message);
         pause = PAUSE_MS;
         line.open = true;
@@ -48,8 +49,16 @@ export async function listen() {
     }
     line.open = false;
     tell();
-    await new Promise((done) => setTimeout(done, pause));
+    await new Promise((done) => {
+      wake = done;
+      setTimeout(done, pause);
+    });
   }
+}
+
+/** Listen again at once: there is another key. */
+export function listenAgain() {
+  wake();
 }
 
 function take(hop) {

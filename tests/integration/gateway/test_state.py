@@ -2,12 +2,15 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 
+from services.runtime.orders import OPERATOR_KEY
 from services.runtime.topology import GATEWAY, HOPS, MODEL_BACKUP, TOOL
+from tests.e2e.tenants.asking import put_key
 from tests.integration.gateway.doors import Door, open_door
 from tests.requirements import requirement
 
@@ -90,3 +93,36 @@ async def test_streams_of_states_end_when_the_gateway_drains() -> None:
             await closing
 
     assert len(rest) < 100
+
+
+@requirement("page:state")
+async def test_where_tenants_are_known_the_state_is_theirs_and_the_operators(
+    tmp_path: Path,
+) -> None:
+    keys, operator = tmp_path / "keys.json", "open-sesame-4711"
+    key = put_key(keys, "acme")
+    shown = {
+        "nobody": {},
+        "a stranger": {"authorization": "Bearer sk-sixhop-nothing"},
+        "a wrong operator": {OPERATOR_KEY: "sesame"},
+        "a tenant": {"authorization": f"Bearer {key}"},
+        "the operator": {OPERATOR_KEY: operator},
+    }
+    statuses = {}
+    async with open_door(GATEWAY__KEYS_FILE=str(keys), OPERATOR__KEY=operator) as door:
+        for who, headers in shown.items():
+            async with door.http.get("/v1/state", headers=headers) as once:
+                async with door.http.get("/v1/state/events", headers=headers) as stream:
+                    statuses[who] = (once.status, stream.status)
+        async with door.http.get("/v1/health") as health:
+            told = await health.text()
+
+    assert statuses == {
+        "nobody": (401, 401),
+        "a stranger": (401, 401),
+        "a wrong operator": (401, 401),
+        "a tenant": (200, 200),
+        "the operator": (200, 200),
+    }
+    # Whoever asks for nothing but the health is not told where anything is.
+    assert "127.0.0.1" not in told
