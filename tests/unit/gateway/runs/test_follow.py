@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.http.run_answer import event_chunks
+from gateway.runs import run as run_module
 from gateway.runs.reading import RunReader
 from gateway.runs.run import Run
 from services.runtime.clock import ManualClock
@@ -21,6 +22,12 @@ NOWHERE = ManualClock()
 READER = RunReader(Gateway(NOWHERE).memory, NOWHERE)
 """Finds nothing: the runs here are all of this process."""
 Read = list[tuple[int | None, str, dict[str, object]]]
+
+
+@pytest.fixture(autouse=True)
+def _never_looks_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a reader wait for ever that nobody tells of an event."""
+    monkeypatch.setattr(run_module, "LOOK_S", 3600.0)
 
 
 def read(chunk: bytes) -> Read:
@@ -39,6 +46,12 @@ async def read_all(run: Run, after: int = 0) -> Read:
         return [event async for chunk in chunks for event in read(chunk)]
 
 
+async def settle() -> None:
+    """Let whatever is ready be done, so that all readers wait."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
 async def next_of(chunks: AsyncGenerator[bytes, None]) -> Read:
     """Return the next events of a reader."""
     return read(await asyncio.wait_for(anext(chunks), WAIT_S))
@@ -53,7 +66,7 @@ async def test_a_reader_has_each_event_as_it_comes_and_then_the_end(clock: Manua
     async with aclosing(event_chunks(kept(inbound), 0, READER)) as chunks:
         first = await next_of(chunks)
         waiting = asyncio.create_task(next_of(chunks))
-        await asyncio.sleep(0)
+        await settle()
         gateway.book.tell(inbound, text("b"))
         second = await waiting
         gateway.book.tell(inbound, finished())
@@ -144,7 +157,7 @@ async def test_a_reader_of_a_run_that_goes_is_told(clock: ManualClock) -> None:
     gateway = Gateway(clock, max_count=1)
     inbound = gateway.begin("r1")
     reader = asyncio.create_task(read_all(kept(inbound)))
-    await asyncio.sleep(0)
+    await settle()
 
     gateway.begin("r2")
 

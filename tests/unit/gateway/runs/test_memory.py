@@ -49,6 +49,16 @@ def test_runs_that_live_go_only_when_nothing_else_is_left(clock: ManualClock) ->
 
 
 @requirement("runs:bounded")
+def test_whoever_still_holds_a_run_that_is_gone_holds_nothing_of_it(clock: ManualClock) -> None:
+    gateway = Gateway(clock, max_count=1)
+    gone = gateway.ended("gone", text("a"), finished(file()))
+
+    gateway.ended("there")
+
+    assert (gone.files, list(gone.log.told())) == ({}, [])
+
+
+@requirement("runs:bounded")
 def test_refusals_drive_out_refusals_only(clock: ManualClock) -> None:
     gateway = Gateway(clock, max_count=5, max_refused_count=2)
     gateway.ended("answered")
