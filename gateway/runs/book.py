@@ -10,7 +10,7 @@ from services.runtime.call import Inbound
 from services.runtime.clock import Clock
 from services.runtime.errors import RunCancelledError, SixhopError, UnauthenticatedError
 from services.runtime.guarding import Guard
-from services.runtime.telemetry import DEFECT, get_logger
+from services.runtime.telemetry import tell_defect
 from sixhop.type.v1 import run_pb2
 
 RUNS = frozenset({"Run", "Ask"})
@@ -46,7 +46,6 @@ class RunBook(Guard[Inbound]):
         self._settings = settings
         self._clock = clock
         self._share = share
-        self._log = get_logger()
 
     def begin(self, inbound: Inbound, question: run_pb2.Question, agent: str) -> None:
         """Take a run in that the policies have let pass."""
@@ -63,7 +62,7 @@ class RunBook(Guard[Inbound]):
             self.memory.begin(run)
             self._share(run)
         except Exception as error:  # a defect here must not end the run
-            self._defect(error)
+            self._give_up(inbound, error)
 
     def tell(self, inbound: Inbound, event: run_pb2.RunEvent) -> None:
         """Take an event of a run."""
@@ -73,8 +72,7 @@ class RunBook(Guard[Inbound]):
         try:
             self.memory.take(run, event)
         except Exception as error:  # a defect here must not end the run
-            inbound.kept = None
-            self._defect(error)
+            self._give_up(inbound, error)
 
     def after(self, inbound: Inbound, error: BaseException | None) -> None:
         """Take how a call has ended."""
@@ -87,13 +85,16 @@ class RunBook(Guard[Inbound]):
             elif isinstance(error, SixhopError) and not isinstance(error, UnauthenticatedError):
                 self._refused(inbound, error)
         except Exception as defect:  # a defect here must not end the run
-            self._defect(defect)
+            self._give_up(inbound, defect)
 
     async def tidy_forever(self) -> None:
         """Let go of what is too old, for ever."""
         while True:
             await self._clock.sleep(TIDY_INTERVAL_S)
-            self.memory.tidy()
+            try:
+                self.memory.tidy()
+            except Exception as error:  # the next round may go well, and bounds hold without it
+                tell_defect(error)
 
     def _end(self, run: Run, inbound: Inbound, error: BaseException | None) -> None:
         told = None
@@ -120,8 +121,12 @@ class RunBook(Guard[Inbound]):
             started_ms=int(self._clock.utc().timestamp() * 1000),
         )
 
-    def _defect(self, error: Exception) -> None:
-        self._log.error(DEFECT, traceback=f"recording a run: {type(error).__name__}: {error}")
+    def _give_up(self, inbound: Inbound, error: Exception) -> None:
+        """Keep nothing of a run that cannot be kept whole: it would seem to run for ever."""
+        tell_defect(error)
+        run, inbound.kept = inbound.kept, None
+        if isinstance(run, Run):
+            self.memory.forget(run)
 
 
 def _status(record: RunRecord, error: BaseException | None) -> Status:

@@ -80,6 +80,11 @@ class RunMemory:
             self._evict(next(iter(self._refused.values())))
         self._make_room(run)
 
+    def forget(self, run: Run) -> None:
+        """Let a run go that cannot be kept."""
+        if not run.gone:
+            self._evict(run)
+
     def tidy(self) -> None:
         """Let go what is too old."""
         now, settings = self._now(), self._settings

@@ -9,7 +9,7 @@ from gateway.runs.run import Run
 from gateway.runs.wanted import Wanted
 from services.runtime.background import background
 from services.runtime.clock import Clock
-from services.runtime.telemetry import RUNS_ALONE, RUNS_SHARED, get_logger
+from services.runtime.telemetry import RUNS_ALONE, RUNS_SHARED, get_logger, tell_defect
 
 WRITE_INTERVAL_S = 0.1
 """How often what is new is written: another gateway sees a run so soon."""
@@ -117,6 +117,9 @@ class Outbox:
             written = True
         except StoreAwayError as error:
             self._note(str(error))
+        except Exception as error:  # what cannot be written must not keep the rest from it
+            tell_defect(error)
+            written = True
         finally:
             if not written:
                 self._put_back(batch)

@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import signal
 import time
 from collections.abc import AsyncIterator
 
@@ -12,6 +13,7 @@ from pypdf import PdfReader
 
 from services.runtime.topology import GATEWAY
 from tests.e2e.client import IDLE_WITHIN_S, Client
+from tests.e2e.suite import WAIT_S
 from tests.e2e.watching import Seen, Watcher, watching
 from tests.requirements import requirement
 
@@ -166,6 +168,25 @@ async def test_a_reader_comes_back_in_the_middle_and_after_the_end(
     assert numbers(whole) == list(range(1, len(whole) + 1))
     # A browser's own reader comes again for ever, unless it is told so.
     assert ended[0] == 204
+
+
+@requirement("runs:go-on", "http:drain")
+async def test_a_run_comes_to_its_end_when_its_gateway_is_told_to_stop(
+    client: Client, watcher: Watcher
+) -> None:
+    gateway = client.suite.child(GATEWAY)
+    client.suite.provider.behave("normal?token_count=20&chunk_interval_s=0.05")
+    path = await watcher.start(agent="probe_stream")
+    seen: list[Seen] = []
+
+    async for event in watcher.watch(path):
+        if not seen:
+            gateway.send(signal.SIGTERM)
+        seen.append(event)
+    code = gateway.wait(WAIT_S)
+
+    assert [event.name for event in seen][-2:] == ["finished", "ended"]
+    assert (seen[-1].data["status"], code) == ("ok", 0)
 
 
 @requirement("runs:cancelled", "cancel:reaches-the-provider")

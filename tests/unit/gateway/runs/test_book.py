@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from gateway.runs.record import Status
+from services.runtime.background import background
 from services.runtime.clock import ManualClock
 from services.runtime.errors import (
     DependencyFailedError,
@@ -216,10 +217,36 @@ def test_a_defect_of_the_book_ends_no_run(
     def broken(*_: object) -> None:
         raise RuntimeError("a defect")
 
+    ending = gateway.begin("r2")
     for name in ("take", "begin", "end", "refuse"):
         monkeypatch.setattr(gateway.memory, name, broken)
     gateway.book.tell(inbound, text("So."))
     gateway.book.tell(inbound, text("So."))
     gateway.book.after(inbound, None)
-    gateway.book.after(gateway.begin("r2"), None)
-    gateway.book.after(gateway.arrive("r3"), LoadShedError("full"))
+    gateway.book.after(ending, None)
+    gateway.book.after(gateway.begin("r3"), None)
+    gateway.book.after(gateway.arrive("r4"), LoadShedError("full"))
+
+    # What is not kept whole would be shown as running for ever.
+    assert gateway.ids() == set()
+
+
+@requirement("runs:never-in-the-way")
+async def test_a_defect_in_tidying_does_not_end_it(
+    clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gateway = Gateway(clock)
+    rounds: list[int] = []
+
+    def broken() -> None:
+        rounds.append(1)
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(gateway.memory, "tidy", broken)
+    async with background(gateway.book.tidy_forever()):
+        for _ in range(3):
+            await asyncio.sleep(0)
+            clock.advance(1.0)
+            await asyncio.sleep(0)
+
+    assert len(rounds) >= 2

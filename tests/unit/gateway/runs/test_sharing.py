@@ -102,6 +102,28 @@ async def test_a_store_that_is_away_is_waited_for_by_nobody(clock: ManualClock) 
     assert max(map(len, store.batches)) <= BATCH_COUNT
 
 
+@requirement("runs:never-in-the-way")
+async def test_what_cannot_be_written_keeps_nothing_else_from_it(
+    clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, gateway = Store(), Gateway(clock)
+    outbox, write = Outbox(store, clock), store.write
+
+    async def broken(runs: Sequence[Run]) -> None:
+        monkeypatch.setattr(store, "write", write)
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(store, "write", broken)
+    async with outbox.writing():
+        await asyncio.sleep(0)
+        outbox.put(gateway.ended("poison"))
+        await later(clock, 0.2)
+        outbox.put(gateway.ended("next"))
+        await later(clock, 0.2)
+
+    assert store.batches == [["next ok"]]
+
+
 @requirement("runs:shared")
 async def test_what_is_left_is_written_when_the_gateway_stops(clock: ManualClock) -> None:
     store = Store()
