@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import re
+import sys
 import time
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
@@ -13,8 +15,13 @@ import pytest_asyncio
 from services.runtime.topology import GATEWAY, MODEL
 from tests.e2e.client import IDLE_WITHIN_S, Client
 from tests.e2e.suite import WAIT_S, wait_until
+from tests.processes import ROOT
 from tests.requirements import requirement
 
+DOCUMENTATION = ROOT / "docs" / "http.md"
+WRITTEN = "http://127.0.0.1:7480"
+"""Where the documentation has the door."""
+RUN_TIMEOUT_S = 30.0
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 PHASES = {
     "no-answer-yet": ("silent", 0),
@@ -203,6 +210,29 @@ async def test_a_buffered_stream_has_no_text_of_a_model_that_fails(
 
     assert (status, error_of(body)["reason"]) == (502, "DEPENDENCY_FAILED")
     assert "chatcmpl" not in body
+
+
+@requirement("http:documented")
+async def test_the_documentation_asks_as_it_says(client: Client) -> None:
+    text = DOCUMENTATION.read_text(encoding="utf-8").replace(WRITTEN, client.suite.url)
+    blocks = re.findall(r"^```(sh|python)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    commands = {"sh": ["sh", "-ec"], "python": [sys.executable, "-c"]}
+
+    told = [await run(*commands[kind], block) for kind, block in blocks]
+
+    assert [kind for kind, _ in blocks] == ["sh", "python"]
+    assert json.loads(told[0])["choices"][0]["finish_reason"] == "stop"
+    assert told[1] == "The provider of the tests says that all is well."
+
+
+async def run(*command: str) -> str:
+    """Return what a command writes."""
+    process = await asyncio.create_subprocess_exec(
+        *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    out, complaints = await asyncio.wait_for(process.communicate(), RUN_TIMEOUT_S)
+    assert process.returncode == 0, complaints.decode()
+    return out.decode()
 
 
 @requirement("http:every-answer-is-named")

@@ -26,6 +26,10 @@ HTTP: dict[str, Requirement] = {
         "The OpenAPI document is valid, and names the endpoints that are served and no other.",
         "issue 5",
     ),
+    "http:documented": Requirement(
+        "What the documentation of the HTTP door runs is run by the tests.",
+        "issue 5",
+    ),
     "http:every-answer-is-named": Requirement(
         "Every answer has the request's id, as it came or as it was made: refusals, pages that "
         "are not there and defects too.",

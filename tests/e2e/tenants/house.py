@@ -20,6 +20,7 @@ LIMITS: Mapping[str, Mapping[str, str]] = {
     # One for each door, because what one test counts must not be what another has used.
     "rated_grpc": {"REQUESTS_PER_MINUTE": "3"},
     "rated_http": {"REQUESTS_PER_MINUTE": "3"},
+    "rated_sdk": {"REQUESTS_PER_MINUTE": "1"},
     "debtor_grpc": {"TOKENS_PER_MINUTE": "1"},
     "debtor_http": {"TOKENS_PER_MINUTE": "1"},
     "shared": {"REQUESTS_PER_MINUTE": "5"},
