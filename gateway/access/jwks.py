@@ -102,14 +102,15 @@ class JwksUrl:
         self._wanted = asyncio.Event()
         """Set by whoever needs what we do not have."""
         self._fetched = asyncio.Condition()
+        self._fetching = False
         self._asked_at = -refetch_interval_s
         self._problem = ""
 
     async def find(self, key_id: str | None, within_s: float) -> jwt.PyJWK | None:
         """Return a key by its name, after asking the issuer for one that is not known."""
         key = key_in(self._keys or {}, key_id)
-        if key is None and self._may_ask():
-            await self._ask(min(within_s, FETCH_TIMEOUT_S))
+        if key is None and self._asks():
+            await self._hear(min(within_s, FETCH_TIMEOUT_S))
             key = key_in(self._keys or {}, key_id)
         if key is None and self._keys is None:
             raise _no_keys(self._url)
@@ -121,19 +122,23 @@ class JwksUrl:
             while True:
                 self._wanted.clear()
                 self._asked_at = self._clock.now()
+                self._fetching = True
                 await self._fetch(session)
+                self._fetching = False
                 async with self._fetched:
                     self._fetched.notify_all()
                 # One that has told nothing yet is asked again as soon as may be.
                 pause_s = self._refetch_s if self._keys is None else self._refresh_s
                 await self._pause(pause_s)
 
-    def _may_ask(self) -> bool:
-        return self._wanted.is_set() or self._clock.now() >= self._asked_at + self._refetch_s
+    def _asks(self) -> bool:
+        """Have the keys fetched, if that may be already; tell whether they are being fetched."""
+        if not self._fetching and self._clock.now() >= self._asked_at + self._refetch_s:
+            self._wanted.set()
+        return self._fetching or self._wanted.is_set()
 
-    async def _ask(self, within_s: float) -> None:
-        """Have the keys fetched and wait for that; all who wait meanwhile share it."""
-        self._wanted.set()
+    async def _hear(self, within_s: float) -> None:
+        """Wait until the issuer has been asked; all who wait meanwhile share it."""
         try:
             async with asyncio.timeout(within_s), self._fetched:
                 await self._fetched.wait()

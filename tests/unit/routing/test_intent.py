@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 
 from services.routing.intent import NEAREST_EXAMPLES, AgentCard, IntentIndex, Vector
-from services.runtime.errors import InvalidArgumentError, SelfUnavailableError
+from services.runtime.errors import (
+    InvalidArgumentError,
+    PermissionDeniedError,
+    SelfUnavailableError,
+)
 from tests.requirements import requirement
 
 
@@ -188,3 +192,18 @@ def test_where_nobody_converses_that_is_said(with_data: bool) -> None:
 
     with pytest.raises(InvalidArgumentError, match="leave them out"):
         IntentIndex(cards, Angles()).conversing("chat", with_data=with_data)
+
+
+@requirement("tenants:agents-and-tools")
+def test_only_allowed_agents_are_chosen_whoever_would_be_nearer() -> None:
+    narrowed = INDEX.only(["orders", "reports", "unknown"])
+
+    assert chosen(narrowed, "178") == ("reports", "nearest")
+    assert narrowed.names == ["orders", "reports"]
+    assert chosen(INDEX, "178") == ("chat", "nearest")
+
+
+@requirement("tenants:agents-and-tools")
+def test_where_nobody_is_allowed_the_refusal_names_who_is_there() -> None:
+    with pytest.raises(PermissionDeniedError, match=r"allowed: none; there are orders, reports"):
+        INDEX.only([])
