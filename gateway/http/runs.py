@@ -41,6 +41,7 @@ from gateway.runs.run import Run
 from gateway.runs.starting import cancel
 from services.runtime.call import Inbound
 from services.runtime.errors import LoadShedError, PermissionDeniedError, SixhopError
+from services.runtime.orders import OPERATOR_KEY
 
 T = TypeVar("T")
 
@@ -64,10 +65,7 @@ async def list_runs(request: Request) -> Response:
     """List the tenant's runs, the newest first."""
 
     async def serve(front: Front, inbound: Inbound) -> Response:
-        tenant = inbound.identity.tenant
-        if request.query_params.get("tenant", tenant) != tenant:
-            raise PermissionDeniedError("only a tenant's own runs are shown; leave `tenant` out")
-        wanted = wanted_of(request.query_params, tenant)
+        wanted = wanted_of(request.query_params, _tenant_of(front, inbound, request))
         return _json(page(await front.reader.list(wanted), wanted.limit))
 
     return await _look(request, "ListRuns", serve)
@@ -143,7 +141,27 @@ async def _read(front: Front, run: Run, after: int) -> AsyncGenerator[bytes, Non
 
 
 async def _find(front: Front, inbound: Inbound, request: Request) -> Run:
-    return await front.reader.find(inbound.identity.tenant, request.path_params["run_id"])
+    tenant = _tenant_of(front, inbound, request)
+    return await front.reader.find(tenant, request.path_params["run_id"])
+
+
+def _tenant_of(front: Front, inbound: Inbound, request: Request) -> str:
+    """Return whose runs are looked at: the caller's own, or those that an operator names.
+
+    Raises:
+        PermissionDeniedError: another tenant's are asked for by who is no operator.
+    """
+    own = inbound.identity.tenant
+    named = request.query_params.get("tenant", own)
+    if named != own and not _is_operator(front, request):
+        raise PermissionDeniedError(
+            "other tenants' runs are shown to who has the operator's key; leave `tenant` out"
+        )
+    return named
+
+
+def _is_operator(front: Front, request: Request) -> bool:
+    return front.hop.runtime.orders.authority.knows(request.headers.get(OPERATOR_KEY, ""))
 
 
 async def _look(
@@ -170,6 +188,12 @@ def _json(told: Any, status: int = 200, headers: dict[str, str] | None = None) -
     return Response(orjson.dumps(told), status, headers, media_type="application/json")
 
 
+_TENANT = Parameter(
+    name="tenant",
+    where="query",
+    description="Whose runs; with the operator's key in `x-sixhop-operator-key` another's than the "
+    "caller's own.",
+)
 _RUN = Parameter(name="run_id", where="path", description="The run.")
 _AFTER = "The id of the last event that the reader has; only later ones come."
 RUN_OPERATIONS = (
@@ -202,7 +226,7 @@ RUN_OPERATIONS = (
         parameters=(
             Parameter(name="status", where="query", description="Only these.", kind=Status),
             Parameter(name="agent", where="query", description="Only those that it answered."),
-            Parameter(name="tenant", where="query", description="Only the caller's own."),
+            _TENANT,
             Parameter(name="before", where="query", description="The `next` of an earlier list."),
             Parameter(
                 name="limit",
@@ -221,7 +245,7 @@ RUN_OPERATIONS = (
         name="getRun",
         tag="runs",
         summary="Show a run, with its answer once it has one",
-        parameters=(_RUN,),
+        parameters=(_RUN, _TENANT),
         answers=[Answer(description="The run.", kind=RunWhole)],
         errors=CALL_ERRORS,
     ),
@@ -248,6 +272,7 @@ RUN_OPERATIONS = (
         summary="Read the events of a run, from any of them on, until it has ended",
         parameters=(
             _RUN,
+            _TENANT,
             Parameter(name=LAST_EVENT_ID, where="header", description=_AFTER, kind=int),
             Parameter(name="after", where="query", description=_AFTER, kind=int),
         ),
@@ -264,7 +289,7 @@ RUN_OPERATIONS = (
         name="getRunArtifact",
         tag="runs",
         summary="Read a file of a run",
-        parameters=(_RUN, Parameter(name="name", where="path", description="The file.")),
+        parameters=(_RUN, _TENANT, Parameter(name="name", where="path", description="The file.")),
         answers=[Answer(description="The file.", media_type="*/*")],
         errors=CALL_ERRORS,
     ),

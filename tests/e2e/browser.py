@@ -1,5 +1,6 @@
 """Drives a real Chromium as a person does, and takes pictures of what that person sees."""
 
+import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -59,8 +60,9 @@ def running_browser() -> Iterator[Browser]:
 class Visit:
     """Is one person at the page: what they see, and what the browser complains about."""
 
-    def __init__(self, page: Page) -> None:
-        """Take a page of the browser, which knows the address of the door."""
+    def __init__(self, page: Page, key: str) -> None:
+        """Take a page of the browser, which knows the address of the door, and who they are."""
+        self.key = key
         self.page = page
         self.complaints: list[str] = []
         page.set_default_timeout(BOUND_MS)
@@ -122,6 +124,7 @@ def visiting(
     scheme: Literal["dark", "light"] = "light",
     width: int = WIDTH,
     height: int = HEIGHT,
+    key: str = "",
 ) -> Iterator[Visit]:
     """Give a visit of the page while the block runs, with nothing kept from the one before."""
     context = browser.new_context(
@@ -132,6 +135,8 @@ def visiting(
         reduced_motion="reduce",
     )
     try:
-        yield Visit(context.new_page())
+        if key:
+            context.add_init_script(f"sessionStorage.setItem('sixhop.key', {json.dumps(key)})")
+        yield Visit(context.new_page(), key)
     finally:
         context.close()

@@ -2,15 +2,18 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, FilePayload, Route, expect
+from playwright.sync_api import Browser, FilePayload, expect
 from pypdf import PdfReader
 
 from services.runtime.topology import DOMAIN, GATEWAY
 from tests.e2e.browser import Visit, running_browser, visiting
-from tests.e2e.simulators import Rescued, rescued
+from tests.e2e.simulators import rescued
+from tests.e2e.suite import Suite
+from tests.e2e.tenants.asking import put_key
 from tests.requirements import requirement
 
 KEY = "open-sesame-4711"
@@ -27,11 +30,23 @@ SLOW_RUNS = 3
 """So many slow calls open a breaker."""
 
 
+@dataclass(frozen=True)
+class House:
+    """Is the suite of this module, with the keys of two tenants."""
+
+    suite: Suite
+    acme: str
+    globex: str
+
+
 @pytest.fixture(scope="module")
-def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rescued]:
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """Return the suite of this module."""
-    with rescued(tmp_path_factory.mktemp("page"), **SETTINGS) as started:
-        yield started
+    folder = tmp_path_factory.mktemp("page")
+    keys = folder / "keys.json"
+    acme, globex = put_key(keys, "acme"), put_key(keys, "globex")
+    with rescued(folder, SIXHOP_GATEWAY__KEYS_FILE=str(keys), **SETTINGS) as started:
+        yield House(started.suite, acme, globex)
 
 
 @pytest.fixture(scope="module")
@@ -42,9 +57,9 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def visit(suite: Rescued, browser: Browser) -> Iterator[Visit]:
-    """Return a visit in English; the browser may complain of nothing."""
-    with visiting(browser, suite.suite.url) as opened:
+def visit(house: House, browser: Browser) -> Iterator[Visit]:
+    """Return a visit of acme's in English; the browser may complain of nothing."""
+    with visiting(browser, house.suite.url, key=house.acme) as opened:
         yield opened
         assert opened.complaints == []
 
@@ -81,8 +96,10 @@ def test_a_question_travels_six_hops_before_ones_eyes_and_its_files_can_be_opene
 
 
 @requirement("page:languages", "page:themes")
-def test_it_is_all_there_in_chinese_and_in_the_dark(suite: Rescued, browser: Browser) -> None:
-    with visiting(browser, suite.suite.url, language="zh-CN", scheme="dark") as visit:
+def test_it_is_all_there_in_chinese_and_in_the_dark(house: House, browser: Browser) -> None:
+    with visiting(
+        browser, house.suite.url, key=house.acme, language="zh-CN", scheme="dark"
+    ) as visit:
         page = visit.page
         visit.open()
         expect(page.locator("html")).to_have_attribute("lang", "zh")
@@ -176,9 +193,9 @@ def test_recent_runs_are_found_by_status_and_agent_and_each_has_a_page(visit: Vi
 
 @requirement("page:operator")
 def test_an_operator_closes_the_door_and_holds_a_breaker_after_being_asked(
-    suite: Rescued, browser: Browser
+    house: House, browser: Browser
 ) -> None:
-    with visiting(browser, suite.suite.url) as visit:
+    with visiting(browser, house.suite.url, key=house.acme) as visit:
         page = visit.page
         visit.open("operator")
         expect(page.locator("[data-testid=authority]")).to_have_attribute("data-may", "false")
@@ -210,11 +227,11 @@ def test_an_operator_closes_the_door_and_holds_a_breaker_after_being_asked(
 
     # The refusals are what it was about; a browser reports each.
     assert [text for text in visit.complaints if "503" not in text] == []
-    told = [line for line in suite.suite.child(GATEWAY).events() if line["event"] == "order_taken"]
-    held = [line for line in suite.suite.child(DOMAIN).events() if line["event"] == "order_taken"]
+    told = [line for line in house.suite.child(GATEWAY).events() if line["event"] == "order_taken"]
+    held = [line for line in house.suite.child(DOMAIN).events() if line["event"] == "order_taken"]
     assert [line["order"] for line in told] == ["shed", "end"]
     assert [line["order"] for line in held] == ["breaker_open", "breaker_reset"]
-    assert KEY not in suite.suite.child(GATEWAY).log.read_text()
+    assert KEY not in house.suite.child(GATEWAY).log.read_text()
 
 
 def _hold_and_reset(visit: Visit) -> None:
@@ -266,8 +283,8 @@ def test_everything_can_be_done_with_the_keyboard_alone(visit: Visit) -> None:
 
 
 @requirement("page:narrow")
-def test_it_fits_the_screen_of_a_phone(suite: Rescued, browser: Browser) -> None:
-    with visiting(browser, suite.suite.url, width=390, height=844) as visit:
+def test_it_fits_the_screen_of_a_phone(house: House, browser: Browser) -> None:
+    with visiting(browser, house.suite.url, key=house.acme, width=390, height=844) as visit:
         page = visit.page
         visit.open()
         visit.ask(REPORT)
@@ -284,31 +301,47 @@ def test_it_fits_the_screen_of_a_phone(suite: Rescued, browser: Browser) -> None
 
 @requirement("page:key")
 def test_who_is_asked_for_a_key_gives_it_once_and_it_is_kept_in_the_tab_alone(
-    visit: Visit,
+    house: House, browser: Browser
 ) -> None:
-    page = visit.page
+    with visiting(browser, house.suite.url) as visit:
+        page = visit.page
+        page.goto("/")
+        page.fill("#dialog-key", house.acme)
+        visit.picture("17-key")
+        page.click("[data-testid=yes]")
+        page.wait_for_selector("#line[data-state=open]")
+        page.wait_for_selector("#agent option[value=chat]", state="attached")
+        page.reload()
+        page.wait_for_selector("#agent option[value=chat]", state="attached")
+        kept = page.evaluate("Object.values(sessionStorage)")
+        elsewhere = page.evaluate("JSON.stringify(localStorage) + document.cookie")
 
-    def ask_for_key(route: Route) -> None:
-        if route.request.headers.get("authorization") == "Bearer sk-ada":
-            route.continue_()
-        else:
-            told = {"error": {"message": "show a key", "reason": "UNAUTHENTICATED"}}
-            route.fulfill(status=401, json=told)
-
-    page.route("**/v1/models", ask_for_key)
-    visit.open()
-    page.fill("#dialog-key", "sk-ada")
-    visit.picture("17-key")
-    page.click("[data-testid=yes]")
-    page.wait_for_selector("#agent option[value=chat]", state="attached")
-    page.reload()
-    page.wait_for_selector("#agent option[value=chat]", state="attached")
-
-    assert page.evaluate("Object.values(sessionStorage)") == ["sk-ada"]
-    assert page.evaluate("JSON.stringify(localStorage) + document.cookie").count("sk-ada") == 0
-    # It is what the test is about; a browser reports it.
+    assert kept == [house.acme]
+    assert house.acme not in elsewhere
+    # It is what the test is about; a browser reports each.
     assert [text for text in visit.complaints if "401" not in text] == []
-    visit.complaints.clear()
+
+
+@requirement("page:runs")
+def test_an_operator_sees_the_runs_of_the_tenant_that_they_name(
+    house: House, browser: Browser
+) -> None:
+    with visiting(browser, house.suite.url, key=house.globex) as theirs:
+        theirs.open()
+        run = _start(theirs, "What can you do?", "chat")
+    with visiting(browser, house.suite.url, key=house.acme) as visit:
+        page = visit.page
+        visit.open("runs")
+        expect(page.locator(f"tr[data-key='{run}']")).to_have_count(0)
+        visit.use_key(KEY)
+        visit.turn_to("runs")
+        page.fill("input[name=tenant]", "globex")
+        page.keyboard.press("Enter")
+        page.click(f"tr[data-key='{run}'] a")
+        expect(page.locator("[data-testid=events]")).to_contain_text("accepted")
+        visit.ended("ok")
+
+    assert visit.complaints == []
 
 
 @requirement("page:safe")
@@ -338,7 +371,7 @@ def test_what_others_write_is_text_and_never_markup(visit: Visit) -> None:
 def _start(visit: Visit, question: str, agent: str) -> str:
     """Start a run beside the page; return its id."""
     body = json.dumps({"question": question, "agent": agent})
-    headers = {"content-type": "application/json"}
+    headers = {"content-type": "application/json", "authorization": f"Bearer {visit.key}"}
     started = visit.page.request.post("/v1/runs", data=body, headers=headers)
     assert started.status == 202, started.text()
     return str(started.json()["id"])

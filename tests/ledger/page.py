@@ -54,7 +54,8 @@ PAGE: dict[str, Requirement] = {
         "issue 5",
     ),
     "page:runs": Requirement(
-        "The page lists recent runs by status, agent and tenant; each has a page with its events.",
+        "The page lists recent runs by status and agent, each with a page of its events; those of "
+        "another tenant are shown to who has the operator's key, and names it.",
         "issue 5",
     ),
     "page:safe": Requirement(

@@ -78,8 +78,8 @@ async function send(path, options = {}) {
 }
 
 /** Return the JSON at a path. */
-export async function get(path) {
-  return (await send(path)).json();
+export async function get(path, more = {}) {
+  return (await send(path, { headers: more })).json();
 }
 
 /** Send a document; return the JSON of the answer. */
@@ -98,8 +98,15 @@ export async function remove(path, more = {}) {
 }
 
 /** Return the bytes at a path, with their type. */
-export async function file(path) {
-  return (await send(path)).blob();
+export async function file(path, more = {}) {
+  return (await send(path, { headers: more })).blob();
+}
+
+/** Return where something of a run is, and the headers for it: an operator names whose run it is. */
+export function runPlace(id, part = "", tenant = null) {
+  const path = `/v1/runs/${encodeURIComponent(id)}${part}`;
+  if (tenant === null) return [path, {}];
+  return [`${path}?tenant=${encodeURIComponent(tenant)}`, operatorHeaders()];
 }
 
 /** Return the headers of an order. */

@@ -8,10 +8,10 @@ const PAUSE_MS = 400;
 
 /** Follow a run; `changed` is called after every event. Aborting the signal stops it. */
 export async function follow(travel, changed, signal) {
-  const path = `/v1/runs/${encodeURIComponent(travel.id)}/events`;
+  const [path, more] = api.runPlace(travel.id, "/events", travel.tenant);
   for (let tries = 0; tries < MAX_TRIES && !travel.over; tries += 1) {
     try {
-      for await (const event of api.events(path, { signal, after: travel.last })) {
+      for await (const event of api.events(path, { signal, after: travel.last, more })) {
         tries = 0;
         take(travel, event);
         changed();

@@ -13,24 +13,25 @@ import { language, loadWords, onLanguage, setLanguage, t } from "./words.js";
 const VIEWS = {
   "": ask.mount,
   dependencies: dependencies.mount,
-  runs: (root, id) => (id ? runs.mountRun(root, id) : runs.mountList(root)),
+  runs: (root, id, tenant) =>
+    id ? runs.mountRun(root, id, tenant) : runs.mountList(root),
   operator: operator.mount,
 };
 const main = document.getElementById("main");
 let end = () => {};
 
 function place() {
-  const [view = "", id = ""] = location.hash.replace(/^#\/?/, "").split("/");
-  return [view in VIEWS ? view : "", decodeURIComponent(id)];
+  const [view = "", ...parts] = location.hash.replace(/^#\/?/, "").split("/");
+  return [view in VIEWS ? view : "", ...parts.map(decodeURIComponent)];
 }
 
 function draw() {
-  const [view, id] = place();
+  const [view, ...parts] = place();
   end();
   // Of its own for every view: what listens there goes with it.
   const root = h("div", { class: "view" });
   main.replaceChildren(root);
-  end = VIEWS[view](root, id);
+  end = VIEWS[view](root, ...parts);
   for (const link of document.querySelectorAll("nav a")) {
     const is = link.dataset.view === view;
     if (is) link.setAttribute("aria-current", "page");

@@ -161,16 +161,16 @@ function artifacts(travel, redraw) {
   return h(
     "section",
     { class: "artifacts", "aria-label": t("files"), "data-testid": "artifacts" },
-    travel.artifacts.map((each) => artifact(each, redraw)),
+    travel.artifacts.map((each) => artifact(travel, each, redraw)),
   );
 }
 
-function artifact(each, redraw) {
+function artifact(travel, each, redraw) {
   const facts = h("span", { class: "muted small" }, `${each.media_type} · ${size(each.byte_count)}`);
   if (!each.url) {
     return h("figure", {}, h("figcaption", {}, h("b", {}, each.name), facts, t("file.not_kept")));
   }
-  const address = fetched(each, redraw);
+  const address = fetched(travel, each, redraw);
   if (!address) {
     return h("figure", {}, h("figcaption", {}, h("b", {}, each.name), facts));
   }
@@ -198,12 +198,13 @@ function artifact(each, redraw) {
 }
 
 /** Return the address of a file here; it is fetched once, with the key, when it is first wanted. */
-function fetched(each, redraw) {
+function fetched(travel, each, redraw) {
   const known = files.get(each.url);
   if (known !== undefined) return known;
   files.set(each.url, "");
+  const part = `/artifacts/${encodeURIComponent(each.name)}`;
   api
-    .file(each.url)
+    .file(...api.runPlace(travel.id, part, travel.tenant))
     .then((blob) => {
       // Only what cannot run is shown by its type; all else is bytes to save.
       const harmless = SHOWN_IMAGES.has(each.media_type) || each.media_type === PDF;

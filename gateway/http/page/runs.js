@@ -3,6 +3,7 @@
 import * as api from "./api.js";
 import { act, h, once, show } from "./dom.js";
 import { follow } from "./follow.js";
+import { mayOrder } from "./operator.js";
 import { badge, panel, problem } from "./run.js";
 import { newTravel, takeRecord } from "./travel.js";
 import { clock, count, length, t, term } from "./words.js";
@@ -27,7 +28,7 @@ export function mountList(root) {
     for (const [name, value] of Object.entries(wanted)) if (value) query.set(name, value);
     if (before) query.set("before", before);
     try {
-      const page = await api.get(`/v1/runs?${query}`);
+      const page = await api.get(`/v1/runs?${query}`, api.operatorHeaders());
       if (!shown) return;
       known.runs = before ? [...known.runs, ...page.data] : page.data;
       known.next = page.next;
@@ -68,7 +69,14 @@ function drawFilters(filters, known) {
     h("span", { class: "grow" }),
     choice("status", STATUSES, (each) => term("status", each)),
     choice("agent", [...known.agents].sort(), (each) => term("agent", each)),
-    choice("tenant", tenants, (each) => each),
+    mayOrder()
+      ? h(
+          "label",
+          { class: "inline" },
+          t("tenant"),
+          h("input", { name: "tenant", value: wanted.tenant, size: "12", placeholder: t("tenant.own") }),
+        )
+      : choice("tenant", tenants, (each) => each),
   );
 }
 
@@ -135,7 +143,7 @@ function line(run) {
     h(
       "td",
       { class: "mono small" },
-      h("a", { href: `#/runs/${encodeURIComponent(run.id)}` }, run.id.slice(0, 12)),
+      h("a", { href: runLink(run) }, run.id.slice(0, 12)),
     ),
     h("td", {}, run.agent ? term("agent", run.agent) : "–"),
     h("td", {}, run.tenant || "–"),
@@ -150,6 +158,12 @@ function line(run) {
   );
 }
 
+/** An operator who looks at the runs of a tenant has to say whose the run is. */
+function runLink(run) {
+  const whose = mayOrder() && wanted.tenant ? `/${encodeURIComponent(wanted.tenant)}` : "";
+  return `#/runs/${encodeURIComponent(run.id)}${whose}`;
+}
+
 function withheld(length) {
   return length ? t("question.withheld", { count: count(length) }) : "–";
 }
@@ -162,11 +176,11 @@ function outcome(run) {
 }
 
 /** Show one run; return what ends it. */
-export function mountRun(root, id) {
+export function mountRun(root, id, tenant = null) {
   const card = h("section", { class: "card run", "aria-label": t("run") });
   const log = h("section", { class: "card", "aria-label": t("events") });
   root.append(h("p", { class: "back" }, h("a", { href: "#/runs" }, t("runs.back"))), card, log);
-  const travel = newTravel(id);
+  const travel = newTravel(id, null, tenant);
   const stop = new AbortController();
   const draw = once(() => {
     show(card, panel(travel, draw, { withLink: false }), about(travel.record));
@@ -177,7 +191,7 @@ export function mountRun(root, id) {
   });
   (async () => {
     try {
-      takeRecord(travel, await api.get(`/v1/runs/${encodeURIComponent(id)}`));
+      takeRecord(travel, await api.get(...api.runPlace(id, "", tenant)));
     } catch (error) {
       show(card, problem(error.told ?? { message: String(error) }));
       return;

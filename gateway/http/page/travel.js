@@ -4,9 +4,10 @@ export const CHAIN = ["gateway", "routing", "domain", "tool", "model", "llm"];
 const LAST_KINDS = new Set(["ended", "gone"]);
 
 /** Return a run of which nothing is known but its id. */
-export function newTravel(id, budgetMs = null) {
+export function newTravel(id, budgetMs = null, tenant = null) {
   return {
     id,
+    tenant, // Whose run it is, when an operator looks; null for one's own.
     budgetMs,
     began: performance.now(),
     last: "",
