@@ -24,7 +24,7 @@ from sixhop.type.v1 import artifact_pb2, chat_pb2, generation_pb2, run_pb2
 from tests.e2e.suite import WAIT_S, Suite, TimeLimitError, eventually
 
 POLL_S = 0.01
-WARM_TIMEOUT_S = 10.0
+WARM_TIMEOUT_S = 30.0
 SNAPSHOT_TIMEOUT_S = 5.0
 IDLE_WITHIN_S = 0.25
 """What the project promises: so long after a caller's end, nothing of it is left."""

@@ -21,10 +21,12 @@ must not look like a call that was left behind. Breakers have suites of their ow
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give the tests of real processes more time than the others."""
+    """Give the tests of real processes more time than the others, where they do not take more."""
     for item in items:
-        if item.path.parent == HERE:
-            item.add_marker(pytest.mark.timeout(TIMEOUT_S))
+        if HERE in item.path.parents:
+            own = item.get_closest_marker("timeout")
+            if own is None or own.args[0] < TIMEOUT_S:
+                item.add_marker(pytest.mark.timeout(TIMEOUT_S), append=False)
 
 
 @pytest.fixture(scope="session")

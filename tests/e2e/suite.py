@@ -15,7 +15,7 @@ from tests.ports import free_ports
 from tests.processes import Child
 
 HERE = Path(__file__).resolve().parent
-START_TIMEOUT_S = 30.0
+START_TIMEOUT_S = 90.0
 """Far above the two seconds that it takes, for a machine that has other things to do."""
 WAIT_S = 10.0
 """The longest wait for something that is bound to happen."""

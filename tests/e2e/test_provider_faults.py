@@ -118,6 +118,7 @@ async def test_each_fault_ends_in_a_whole_answer_or_an_honest_error(
 
 
 @requirement("faults:every-one", "faults:few-attempts", "failover:nothing-left")
+@pytest.mark.alone
 async def test_a_flood_of_comments_ends_so_too(where: Rescued) -> None:
     ended = await played(where, [Case("flood", way) for way in Way], at_a_time=2)
 
