@@ -19,6 +19,7 @@ from services.runtime.policies.bulkhead import Bulkhead
 from services.runtime.policies.deadline import ClientDeadline, ServerDeadline
 from services.runtime.policies.fallback import FallbackDriver
 from services.runtime.policies.hedge import Hedge
+from services.runtime.policies.quota import Quota
 from services.runtime.policies.retry import Retry
 from services.runtime.policies.self_ejection import SelfEjection
 from services.runtime.policies.shed import ShedChange, ShedSwitch
@@ -34,7 +35,7 @@ from services.runtime.telemetry import (
 from services.runtime.tenancy import Tenancy
 
 T = TypeVar("T")
-_FOR_WORK = (ServerTelemetry, SelfEjection, ShedSwitch, Admission, ServedPaths)
+_FOR_WORK = (ServerTelemetry, SelfEjection, Quota, ShedSwitch, Admission, ServedPaths)
 """The guards that count, judge, admit and learn from work; all others count for looks too."""
 
 
@@ -138,8 +139,8 @@ def server_stack(
 def for_looks(stack: Sequence[Guard[Inbound]]) -> list[Guard[Inbound]]:
     """Return those of the guards that count for a look at what a process knows as well.
 
-    Who may look, and for how long, is asked; that a process has enough to do keeps nobody from
-    seeing so, and nothing is learned from it.
+    Who may look, and for how long, is asked. That a process has enough to do keeps nobody from
+    seeing so, nor does a used-up quota a tenant from looking at its run; nothing is learned.
     """
     return [guard for guard in stack if not isinstance(guard, _FOR_WORK)]
 

@@ -85,7 +85,8 @@ def _seen(lines: Sequence[str]) -> Seen:
 
 
 @asynccontextmanager
-async def watching(url: str) -> AsyncIterator[Watcher]:
-    """Look at the runs of the gateway at an address while the block runs."""
-    async with aiohttp.ClientSession(url, read_bufsize=2**24) as session:
+async def watching(url: str, key: str = "") -> AsyncIterator[Watcher]:
+    """Look at the runs of the gateway at an address while the block runs, with a key if any."""
+    headers = {"authorization": f"Bearer {key}"} if key else {}
+    async with aiohttp.ClientSession(url, headers=headers, read_bufsize=2**24) as session:
         yield Watcher(session)
