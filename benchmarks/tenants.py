@@ -38,6 +38,7 @@ DEADLINE_S = 10.0
 QUIET_RATE, FLOOD_RATE = 10.0, 100.0
 """Calls a second; those of the flood are a hundred times what its tenant may send."""
 LIMITS = {
+    "SIXHOP_GATEWAY__OPEN": "false",
     "SIXHOP_TENANTS__FLOOD__REQUESTS_PER_MINUTE": "60",
     "SIXHOP_TENANTS__FLOOD__MAX_CONCURRENT_RUNS": "2",
     "SIXHOP_LOG__CALLS": "none",

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from gateway.cli.access_view import access_document, access_lines
 from gateway.cli.console import length_text
 from gateway.cli.observed import Observed
 from gateway.cli.observed_view import observed_document, show_observed
@@ -131,7 +132,7 @@ def _manifest_document(report: Report) -> dict[str, Any] | None:
 def _config_document(report: Report) -> dict[str, Any]:
     config = report.config
     if config is None:
-        return {"rules": [], "capacities": [], "ladders": {}, "stand_ins": []}
+        return {"rules": [], "capacities": [], "ladders": {}, "stand_ins": [], "access": None}
     return {
         "rules": [
             {"name": rule.name, "holds": rule.holds, "state": rule_state(rule, report)}
@@ -158,6 +159,7 @@ def _config_document(report: Report) -> dict[str, Any]:
             }
             for turn in stand_ins(config.deadline.default_deadline_s, config)
         ],
+        "access": access_document(config),
     }
 
 
@@ -205,6 +207,8 @@ def _show_config(console: Console, config: Config) -> None:
     if sizes:
         console.print(f"permits of one process ({_bulkheads_state(config)}):", soft_wrap=True)
         console.print(_capacity_table(sizes))
+    for line in access_lines(config):
+        console.print(Text(line), soft_wrap=True)
 
 
 def _show_manifests(console: Console, told: ManifestReport) -> None:

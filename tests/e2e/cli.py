@@ -53,6 +53,8 @@ class CommandLine:
             "XDG_STATE_HOME": str(folder / "state"),
             "PYTHONPATH": f"{ROOT}:{ROOT / 'protos'}",
             "PYTHONUNBUFFERED": "1",
+            # Whoever keeps keys where the tests run is not to be asked for one.
+            "SIXHOP_GATEWAY__OPEN": "true",
             **settings,
         }
 

@@ -179,6 +179,8 @@ class Suite:
             "SIXHOP_ROUTING__REFRESH_INTERVAL_S": "3600",
             "SIXHOP_ROUTING__BOARD__POLL_INTERVAL_S": "3600",
             "SIXHOP_LOG__CALLS": "all",
+            # Whoever keeps keys where the tests run is not to be asked for one.
+            "SIXHOP_GATEWAY__OPEN": "true",
             # Some tests need more text than fits into the windows between all hops.
             "SIXHOP_MODEL__MAX_WRITTEN_TOKENS": "100000000",
             **self._environment,

@@ -93,6 +93,7 @@ def running_house(folder: Path) -> Iterator[House]:
         for key, value in limits.items()
     }
     settings = {
+        "SIXHOP_GATEWAY__OPEN": "false",
         "SIXHOP_GATEWAY__KEYS_FILE": str(keys_file),
         "SIXHOP_GATEWAY__JWT__JWKS_FILE": str(jwks_file),
         "SIXHOP_GATEWAY__JWT__ISSUER": "https://issuer.test/",
