@@ -146,7 +146,7 @@ async def test_a_wait_that_does_not_fit_is_told_at_once_and_not_made(behaviour: 
         error = await hops.fail()
 
     assert hops.attempts == 1
-    assert (error.retry_after_s or 0) > 2 if behaviour == "429" else error.retry_after_s is None
+    assert (error.retry_after_s or 0) > 2
 
 
 @requirement("model:hopeless-provider-is-left")
