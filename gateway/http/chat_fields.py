@@ -1,7 +1,6 @@
 """Defines what OpenAI's requests have in common, and what we take beyond them."""
 
 import base64
-import binascii
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -89,7 +88,7 @@ class SourceFile(ReadWhole):
         """
         try:
             content = base64.b64decode(self.content_base64, validate=True)
-        except binascii.Error:
+        except ValueError:  # binascii's own is one as well; what is not ASCII is only this
             raise InvalidArgumentError(f"{at}.content_base64", "is not base64") from None
         return artifact_pb2.DataSource(name=self.name, content=content)
 

@@ -67,6 +67,7 @@ async def test_a_run_goes_on_by_itself_and_its_answer_is_there_afterwards(
         ({"question": ""}, "question.text"),
         ({"question": "Go.", "language": "tlh"}, "question.language"),
         ({"question": "Go.", "sources": [{"name": "a.csv", "content_base64": "%"}]}, "sources[0]"),
+        ({"question": "Go.", "sources": [{"name": "a.csv", "content_base64": "é"}]}, "sources[0]"),
         ({"question": "Go.", "wrong": 1}, "wrong"),
         ({}, "question"),
     ],
@@ -147,7 +148,7 @@ async def test_a_list_goes_on_where_another_ended_and_takes_only_what_is_wanted(
 async def test_a_reader_comes_back_in_the_middle_and_after_the_end(
     client: Client, watcher: Watcher
 ) -> None:
-    client.suite.provider.behave("normal?token_count=30&chunk_interval_s=0.02")
+    client.suite.provider.behave("normal?token_count=80&chunk_interval_s=0.03")
     path = await watcher.start(agent="probe_stream")
     other = asyncio.create_task(watcher.events(path))
     head: list[Seen] = []

@@ -20,8 +20,8 @@ from tests.requirements import requirement
 
 pytestmark = [requirement("runs:shared"), pytest.mark.timeout(90)]
 
-SLOW = "normal?token_count=40&chunk_interval_s=0.05"
-"""An answer that takes two seconds."""
+SLOW = "normal?token_count=60&chunk_interval_s=0.05"
+"""An answer that takes three seconds."""
 
 
 @dataclass(frozen=True)
