@@ -41,14 +41,15 @@ async def chat_completions(request: Request) -> Response | EventStream:
     """
     front = front_of(request)
     usual = delivery_of(request.headers, front.settings.http_delivery)
+    longest = front.settings.max_question_chars
     asked = await read_json(request, ChatRequest, front.settings)
     if asked.stream:
-        run = asked.run_request(usual)
+        run = asked.run_request(usual, longest)
         inbound = front.arrive(request, "Run", streaming=True)
         chunks = Chunks(asked.model, inbound, front.hop.clock, include_usage=asked.include_usage)
         events = chunks.of(front.desk.run(inbound, run))
         return event_stream(front, inbound, events, asked.naming)
-    ask = asked.ask_request()
+    ask = asked.ask_request(longest)
     inbound = front.arrive(request, "Ask", streaming=False)
     answer = await whole(front, inbound, ask, request, asked.naming)
     return Response(

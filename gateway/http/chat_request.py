@@ -137,30 +137,32 @@ class ChatRequest(ReadWhole):
         """Return whether a stream tells at its end what was read and written."""
         return self.stream_options is not None and self.stream_options.include_usage is True
 
-    def run_request(self, usual: Delivery) -> gateway_pb2.RunRequest:
+    def run_request(self, usual: Delivery, longest: int) -> gateway_pb2.RunRequest:
         """Return the run that is asked for.
 
         Args:
             usual: how text is delivered when the request does not say.
+            longest: how many characters a question may have; a longer last word is the end of the
+                history instead, which an agent that converses answers.
 
         Raises:
             InvalidArgumentError: a field holds what no run can be given.
         """
         return gateway_pb2.RunRequest(
-            question=self._question(),
+            question=self._question(longest),
             agent=self.agent,
             delivery=DELIVERIES[self.sixhop.delivery or usual],
         )
 
-    def ask_request(self) -> gateway_pb2.AskRequest:
+    def ask_request(self, longest: int) -> gateway_pb2.AskRequest:
         """Return the same for an answer that is given whole; raises as `run_request` does."""
-        return gateway_pb2.AskRequest(question=self._question(), agent=self.agent)
+        return gateway_pb2.AskRequest(question=self._question(longest), agent=self.agent)
 
-    def _question(self) -> run_pb2.Question:
+    def _question(self, longest: int) -> run_pb2.Question:
         said = [each.message(f"messages[{at}]") for at, each in enumerate(self.messages)]
         last = self.messages[-1]
         if isinstance(last, UserMessage):
-            text = said.pop().content
+            text = said.pop().content if len(said[-1].content) <= longest else ""
         elif last.role == "tool":
             text = ""
         else:

@@ -30,14 +30,15 @@ async def create_response(request: Request) -> Response | EventStream:
     """
     front = front_of(request)
     usual = delivery_of(request.headers, front.settings.http_delivery)
+    longest = front.settings.max_question_chars
     asked = await read_json(request, ResponsesRequest, front.settings)
     if asked.stream:
-        run = asked.run_request(usual)
+        run = asked.run_request(usual, longest)
         inbound = front.arrive(request, "Run", streaming=True)
         events = ResponseEvents(asked, inbound, front.hop.clock)
         running = events.of(front.desk.run(inbound, run))
         return event_stream(front, inbound, running, asked.naming, events.fail)
-    ask = asked.ask_request()
+    ask = asked.ask_request(longest)
     inbound = front.arrive(request, "Ask", streaming=False)
     answer = await whole(front, inbound, ask, request, asked.naming)
     return Response(

@@ -131,30 +131,32 @@ class ResponsesRequest(ReadWhole):
         """Return the agent that is asked for; empty lets routing choose."""
         return "" if self.model == AUTO else self.model
 
-    def run_request(self, usual: Delivery) -> gateway_pb2.RunRequest:
+    def run_request(self, usual: Delivery, longest: int) -> gateway_pb2.RunRequest:
         """Return the run that is asked for.
 
         Args:
             usual: how text is delivered when the request does not say.
+            longest: how many characters a question may have; a longer last word is the end of the
+                history instead, which an agent that converses answers.
 
         Raises:
             InvalidArgumentError: a field holds what no run can be given.
         """
         return gateway_pb2.RunRequest(
-            question=self._question(),
+            question=self._question(longest),
             agent=self.agent,
             delivery=DELIVERIES[self.sixhop.delivery or usual],
         )
 
-    def ask_request(self) -> gateway_pb2.AskRequest:
+    def ask_request(self, longest: int) -> gateway_pb2.AskRequest:
         """Return the same for an answer that is given whole; raises as `run_request` does."""
-        return gateway_pb2.AskRequest(question=self._question(), agent=self.agent)
+        return gateway_pb2.AskRequest(question=self._question(longest), agent=self.agent)
 
-    def _question(self) -> run_pb2.Question:
+    def _question(self, longest: int) -> run_pb2.Question:
         said = [message for _, message in self._said()]
         text = ""
         if said[-1].role == chat_pb2.CHAT_ROLE_USER:
-            text = said.pop().content
+            text = said.pop().content if len(said[-1].content) <= longest else ""
         elif said[-1].role != chat_pb2.CHAT_ROLE_TOOL:
             raise InvalidArgumentError(
                 "input", "must end with the user's word, or with the output of a function_call"

@@ -1,6 +1,7 @@
 """Starts a suite that talks, for the clients that people have for OpenAI."""
 
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from tests.e2e.simulators import PRIMARY_MODEL, Simulated, provider_settings, si
 from tests.e2e.suite import WAIT_S, Suite, eventually, running_suite
 
 ABLE = {"SIXHOP_MODEL__TOOLS": "true", "SIXHOP_MODEL__JSON_SCHEMA": "true"}
+BUILD_TIMEOUT_S = 100.0
 HELLO, WORDS = "Hello", "What is it like outside? Do weather."
 REFUSED = "Hello? [sim: 503]"
 CUT = "Hello? [sim: reset?at_token=5]"
@@ -66,3 +68,12 @@ def talking(folder: Path) -> Iterator[Talk]:
         settings = {**QUIET, **ABLE, **provider_settings(MODEL, model)}
         with running_suite(folder, **settings) as suite:
             yield Talk(suite, model)
+
+
+def run(command: Sequence[str], folder: Path | None = None) -> str:
+    """Return what a command writes."""
+    ran = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, check=False
+    )
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    return ran.stdout

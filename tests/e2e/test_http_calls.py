@@ -212,6 +212,45 @@ async def test_a_buffered_stream_has_no_text_of_a_model_that_fails(
     assert "chatcmpl" not in body
 
 
+@requirement("http:json-only")
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", ""])
+async def test_a_body_that_does_not_say_that_it_is_json_is_not_read(
+    client: Client, kind: str
+) -> None:
+    # What a page of anybody may send from a browser to a door on its reader's machine.
+    async with aiohttp.ClientSession(skip_auto_headers=["content-type"]) as session:
+        asked = session.post(
+            f"{client.suite.url}/v1/chat/completions",
+            data=b'{"messages": [{"role": "user", "content": "Go."}]}',
+            headers={"content-type": kind} if kind else {},
+        )
+        async with asked as answer:
+            status, body = answer.status, await answer.text()
+
+    assert (status, error_of(body)["param"]) == (415, "content-type")
+
+
+@requirement("http:every-answer-is-named")
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [(b"no HTTP at all\r\n\r\n", 400), (b"GET / HTTP/1.1\r\nx: %s\r\n\r\n" % (b"y" * 70_000), 431)],
+    ids=["garbage", "large-head"],
+)
+async def test_what_never_became_a_request_is_named_and_logged_all_the_same(
+    client: Client, sent: bytes, status: int
+) -> None:
+    host, port = client.suite.url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(sent)
+    head, _, body = (await asyncio.wait_for(reader.read(), WAIT_S)).partition(b"\r\n\r\n")
+    writer.close()
+
+    name = error_of(body.decode())["request_id"]
+    assert head.startswith(b"HTTP/1.1 %d " % status)
+    assert f"x-request-id: {name}".encode() in head
+    assert (await client.suite.line(GATEWAY, name, "call_failed"))["outcome"].endswith("ARGUMENT")
+
+
 @requirement("http:documented")
 async def test_the_documentation_asks_as_it_says(client: Client) -> None:
     text = DOCUMENTATION.read_text(encoding="utf-8").replace(WRITTEN, client.suite.url)

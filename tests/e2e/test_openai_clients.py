@@ -3,9 +3,8 @@
 import asyncio
 import json
 import shutil
-import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import openai
@@ -30,6 +29,7 @@ from tests.e2e.talking import (
     WORDS,
     Talk,
     named,
+    run,
     talking,
     user,
 )
@@ -38,7 +38,6 @@ from tests.requirements import requirement
 pytestmark = pytest.mark.timeout(120)
 
 SCRIPT = HERE / "openai_js"
-BUILD_TIMEOUT_S = 100.0
 
 
 @pytest.fixture(scope="module")
@@ -142,6 +141,17 @@ def test_an_answer_has_the_form_that_was_asked_for(client: OpenAI) -> None:
     )
 
     assert isinstance(answer.choices[0].message.parsed, Parcel)
+
+
+@requirement("http:requests-are-read-or-refused", "run:never-truncated")
+def test_a_long_word_is_read_whole(talk: Talk, client: OpenAI) -> None:
+    words = "Parcel 4711 went to the harbour of Shenzhen. " * 400
+
+    answer = client.chat.completions.create(model="chat", messages=user(words))
+
+    assert answer.choices[0].message.content == talk.model.whole(words)
+    assert answer.model_extra is not None
+    assert answer.model_extra["sixhop"]["degraded"] == []
 
 
 @requirement("http:openai-python", "http:client-errors")
@@ -266,15 +276,6 @@ def js(talk: Talk, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     run(["npm", "ci", "--no-audit", "--no-fund"], folder)
     told: dict[str, Any] = json.loads(run(["node", "client.mjs", talk.suite.url], folder))
     return told
-
-
-def run(command: Sequence[str], folder: Any = None) -> str:
-    """Return what a command writes."""
-    ran = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, check=False
-    )
-    assert ran.returncode == 0, ran.stderr[-2000:]
-    return ran.stdout
 
 
 @requirement("http:openai-javascript")

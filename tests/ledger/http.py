@@ -40,6 +40,11 @@ HTTP: dict[str, Requirement] = {
         "and OpenAI's clients repeat by themselves only what did nothing.",
         "design 5, issue 5",
     ),
+    "http:json-only": Requirement(
+        "A page of anybody cannot ask a door without keys on its reader's machine: a body is read "
+        "only if it says that it is JSON.",
+        "decision 32",
+    ),
     "http:langchain": Requirement(
         "LangChain's client for OpenAI chats, streams and calls tools.",
         "issue 5",

@@ -10,7 +10,8 @@ from services.domain.wording import prompt_note, read_in_part
 from services.runtime.conversation import Message
 from services.runtime.generation_options import NO_OPTIONS
 
-MAX_QUESTION_CHARS = 4000
+MAX_QUESTION_CHARS = 8000
+"""As long as the gateway takes a question where it is not told otherwise."""
 MAX_OUTPUT_TOKENS = 256
 """How long an answer may be where the caller does not say it."""
 _RULES = {

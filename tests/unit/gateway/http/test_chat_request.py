@@ -19,6 +19,7 @@ from tests.requirements import requirement
 
 pytestmark = requirement("http:requests-are-read-or-refused")
 
+LONGEST = 100
 HELLO = {"role": "user", "content": "Hello"}
 TOOL = {
     "type": "function",
@@ -49,7 +50,7 @@ def read(**fields: Any) -> ChatRequest:
 
 def question(**fields: Any) -> run_pb2.Question:
     """Return what is asked of the suite."""
-    return read(**fields).ask_request().question
+    return read(**fields).ask_request(LONGEST).question
 
 
 def test_a_conversation_travels_whole() -> None:
@@ -87,6 +88,17 @@ def test_a_conversation_may_end_with_a_tools_result() -> None:
 
     assert asked.text == ""
     assert asked.history[-1].role == chat_pb2.CHAT_ROLE_TOOL
+
+
+def test_a_word_that_is_too_long_for_a_question_ends_the_history() -> None:
+    fits, exceeds = "x" * LONGEST, "x" * (LONGEST + 1)
+
+    short = question(messages=[HELLO, CALLED, RESULT, {"role": "user", "content": fits}])
+    long = question(messages=[HELLO, CALLED, RESULT, {"role": "user", "content": exceeds}])
+
+    assert (short.text, len(short.history)) == (fits, 3)
+    assert (long.text, len(long.history)) == ("", 4)
+    assert long.history[-1] == chat_pb2.ChatMessage(role=chat_pb2.CHAT_ROLE_USER, content=exceeds)
 
 
 def test_tools_travel_with_the_choice_among_them() -> None:
@@ -148,14 +160,14 @@ def test_the_older_name_of_the_token_limit_counts_as_well() -> None:
 
 
 def test_the_model_is_an_agent_or_lets_routing_choose() -> None:
-    assert read(model="reports").ask_request().agent == "reports"
-    assert read(model="auto").ask_request().agent == ""
-    assert read().ask_request().agent == ""
+    assert read(model="reports").ask_request(LONGEST).agent == "reports"
+    assert read(model="auto").ask_request(LONGEST).agent == ""
+    assert read().ask_request(LONGEST).agent == ""
 
 
 def test_text_is_delivered_as_the_body_says_or_else_as_usual() -> None:
-    assert read().run_request("live").delivery == run_pb2.DELIVERY_LIVE
-    said = read(sixhop={"delivery": "buffered"}).run_request("live")
+    assert read().run_request("live", LONGEST).delivery == run_pb2.DELIVERY_LIVE
+    said = read(sixhop={"delivery": "buffered"}).run_request("live", LONGEST)
     assert said.delivery == run_pb2.DELIVERY_BUFFERED
 
 
@@ -318,7 +330,7 @@ def test_a_number_that_json_does_not_have_travels_in_no_schema() -> None:
     content += b'"function": {"name": "x", "parameters": {"minimum": NaN}}}]}'
 
     with pytest.raises(InvalidArgumentError) as caught:
-        ChatRequest.model_validate_json(content).ask_request()
+        ChatRequest.model_validate_json(content).ask_request(LONGEST)
 
     assert caught.value.field == "tools[0].function.parameters"
 

@@ -9,6 +9,7 @@ from gateway.http.app import make_app
 from gateway.http.front import Front
 from gateway.http.reception import Reception
 from services.runtime.identity import REQUEST_ID_KEY, RUN_ID_KEY, edge_identity, read_identity
+from tests.logged import logged
 from tests.requirements import requirement
 from tests.unit.gateway.http.asgi import ask
 
@@ -47,25 +48,28 @@ async def test_what_is_refused_has_the_name_of_its_request(
 
 
 @requirement("errors:bug-withheld")
-async def test_a_defect_is_logged_and_not_told(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
-    answered = await ask(make_app(NO_FRONT), "GET", "/v1/health", x_request_id="mine")
+async def test_a_defect_is_logged_and_not_told() -> None:
+    with logged() as log:
+        answered = await ask(make_app(NO_FRONT), "GET", "/v1/health", x_request_id="mine")
 
+    (line,) = log.lines()
     assert answered.json["error"]["reason"] == "SELF_BUG"
     assert b"without its front" not in answered.body
-    assert b"without its front" in capsysbinary.readouterr().err
+    assert line["event"] == "defect"
+    assert "without its front" in line["traceback"]
 
 
 @requirement("http:every-answer-is-named")
-async def test_what_is_refused_before_it_is_a_call_is_logged_once(
-    capsysbinary: pytest.CaptureFixture[bytes],
-) -> None:
-    await ask(make_app(NO_FRONT), "GET", "/nowhere", x_request_id="mine")
+async def test_what_is_refused_before_it_is_a_call_is_logged_once() -> None:
+    with logged() as log:
+        await ask(make_app(NO_FRONT), "GET", "/nowhere", x_request_id="mine")
 
-    lines = capsysbinary.readouterr().err.splitlines()
-    assert len(lines) == 1
-    assert b'"event":"call_failed"' in lines[0]
-    assert b'"request_id":"mine"' in lines[0]
-    assert b'"method":"GET /nowhere"' in lines[0]
+    (line,) = log.lines()
+    assert (line["event"], line["method"], line["request_id"]) == (
+        "call_failed",
+        "GET /nowhere",
+        "mine",
+    )
 
 
 @requirement("http:every-answer-is-named")

@@ -53,7 +53,7 @@ def read(**fields: Any) -> ResponsesRequest:
 
 def question(**fields: Any) -> run_pb2.Question:
     """Return what is asked of the suite."""
-    return read(**fields).ask_request().question
+    return read(**fields).ask_request(100).question
 
 
 def said(role: "chat_pb2.ChatRole.ValueType", content: str = "", **more: Any) -> Any:
@@ -99,6 +99,13 @@ def test_calls_without_words_are_a_message_of_their_own() -> None:
 
     assert asked.text == ""
     assert [len(each.tool_calls) for each in asked.history] == [0, 1, 0, 1, 0]
+
+
+def test_a_word_that_is_too_long_for_a_question_ends_the_history() -> None:
+    asked = question(input="x" * 101)
+
+    assert asked.text == ""
+    assert list(asked.history) == [said(chat_pb2.CHAT_ROLE_USER, "x" * 101)]
 
 
 def test_options_travel() -> None:
