@@ -135,6 +135,33 @@ async def test_a_key_that_the_command_makes_opens_until_the_command_revokes_it(
     assert (await asker.ask("http", house.key("acme"))).code == "OK"
 
 
+@requirement("tenants:identified")
+async def test_the_command_asks_with_the_key_of_its_environment(
+    house: House, tmp_path: Path
+) -> None:
+    command = CommandLine(tmp_path)
+    address = house.suite.address(GATEWAY)
+    asking = ("ask", "Go.", "--agent", "probe_early", "--gateway", address, "--json")
+
+    known = await asyncio.to_thread(command.run, *asking, SIXHOP_API_KEY=house.key("acme"))
+    unknown = await asyncio.to_thread(command.run, *asking)
+
+    assert known.code == 0, known
+    # What its user can repair.
+    assert unknown.code == 2
+    assert unknown.document["error"]["reason"] == "UNAUTHENTICATED"
+    assert "SIXHOP_API_KEY" in unknown.document["error"]["advice"]
+
+
+@requirement("tenants:identified")
+async def test_a_stream_that_is_refused_has_a_status_of_its_own(house: House, asker: Asker) -> None:
+    told = await asker.ask("http", None, stream=True)
+    over = await asker.ask("http", house.key("revoked"), stream=True)
+
+    assert (told.status, told.cause) == (401, "no_key")
+    assert (over.status, over.cause) == (401, "revoked_key")
+
+
 @requirement("tenants:key-file")
 async def test_a_file_that_makes_no_sense_keeps_the_door_as_it_was(
     house: House, asker: Asker

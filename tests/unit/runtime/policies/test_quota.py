@@ -86,7 +86,9 @@ async def test_a_tenant_in_debt_is_refused_until_the_minute_has_moved_on() -> No
     assert error.retry_after_s is not None
     # Four times the limit: three quarters of the minute after this one have to pass.
     assert error.retry_after_s == pytest.approx(60 + 45, abs=0.01)
-    gate.clock.advance(error.retry_after_s)
+    gate.clock.advance(error.retry_after_s - 0.1)
+    assert (await gate.refused()).cause == "tokens_per_minute"
+    gate.clock.advance(0.1)
     await gate.enter()
 
 
