@@ -1,6 +1,6 @@
 """Lists what the HTTP door serves."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -18,7 +18,7 @@ from gateway.http.leaving import ClientLeftError
 from gateway.http.metrics import METRICS
 from gateway.http.models import GET_MODEL, LIST_MODELS
 from gateway.http.openapi import serve_document
-from gateway.http.operation import Operation
+from gateway.http.operation import Operation, Serve
 from gateway.http.orders import ORDER_OPERATIONS
 from gateway.http.reception import Reception
 from gateway.http.responses import RESPONSES
@@ -53,9 +53,8 @@ PAGES: Sequence[Route] = PAGE_ROUTES
 
 def make_app(front: Front) -> ASGIApp:
     """Return the application behind the door."""
-    served = (*OPERATIONS, serve_document(OPERATIONS))
     app = Starlette(
-        routes=[*(_route(each) for each in served), *PAGES],
+        routes=[*_routes((*OPERATIONS, serve_document(OPERATIONS))), *PAGES],
         exception_handlers={
             SixhopError: _failed,
             ClientLeftError: _left,
@@ -67,8 +66,19 @@ def make_app(front: Front) -> ASGIApp:
     return Reception(app)
 
 
-def _route(operation: Operation) -> Route:
-    return Route(operation.path, operation.serve, methods=[operation.method], name=operation.name)
+def _routes(operations: Sequence[Operation]) -> list[Route]:
+    """Return one route for each path, so that a wrong method is told all of the right ones."""
+    paths: dict[str, dict[str, Serve]] = {}
+    for each in operations:
+        paths.setdefault(each.path, {})[each.method] = each.serve
+    return [_route(path, serves) for path, serves in paths.items()]
+
+
+def _route(path: str, serves: Mapping[str, Serve]) -> Route:
+    async def serve(request: Request) -> ASGIApp:
+        return await serves["GET" if request.method == "HEAD" else request.method](request)
+
+    return Route(path, serve, methods=list(serves))
 
 
 async def _failed(request: Request, error: Exception) -> Response:

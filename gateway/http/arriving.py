@@ -34,7 +34,7 @@ def arrival_of(headers: Headers) -> Arrival:
         identity=Identity(
             run_id=headers.get(RUN_ID_HEADER, ""),
             request_id=headers.get(REQUEST_ID_KEY, ""),
-            criticality=_criticality(headers.get(CRITICALITY_HEADER, "")),
+            criticality=_criticality(headers.get(CRITICALITY_HEADER)),
             traceparent=headers.get(TRACEPARENT_KEY, ""),
             wants_reports=True,
         ),
@@ -63,8 +63,8 @@ def _remaining_s(headers: Headers) -> float | None:
     return min(found, default=None)
 
 
-def _criticality(name: str) -> Criticality:
-    if not name:
+def _criticality(name: str | None) -> Criticality:
+    if name is None:
         return Criticality.CRITICAL
     try:
         return Criticality[name]

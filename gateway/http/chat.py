@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gateway.http.body import read_json
-from gateway.http.chat_answer import Chunk, Chunks, Completion, completion, failure_event
+from gateway.http.chat_answer import END, Chunk, Chunks, Completion, completion, failure_event
 from gateway.http.chat_fields import DELIVERIES, Delivery, Naming
 from gateway.http.chat_request import ChatRequest
 from gateway.http.failing import Failure
@@ -136,7 +136,7 @@ CHAT = Operation(
     parameters=(DELIVERY, *CALL_PARAMETERS),
     answers=[
         Answer(description="The answer.", kind=Completion, headers=ANSWER_HEADERS),
-        Answer(description="The answer, in chunks.", kind=Chunk, media_type=EVENTS),
+        Answer(description="The answer, in chunks.", kind=Chunk, media_type=EVENTS, end=END),
     ],
     errors=(*BODY_ERRORS, *CALL_ERRORS),
 )

@@ -16,7 +16,8 @@ from services.runtime.topology import ROUTING
 from sixhop.gateway.v1 import gateway_pb2
 from sixhop.type.v1 import chat_pb2, run_pb2, usage_pb2
 
-DONE = b"data: [DONE]\n\n"
+END = "[DONE]"
+DONE = b"data: %s\n\n" % END.encode()
 FinishReason = Literal["stop", "length", "tool_calls"]
 _FINISHES: dict[str, FinishReason] = {"length": "length", "tool_calls": "tool_calls"}
 

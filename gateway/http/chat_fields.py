@@ -16,7 +16,10 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from gateway.question import MAX_NAME_CHARS
+from services.runtime.conversation_rules import MAX_STOP_CHARS, NAME
 from services.runtime.errors import InvalidArgumentError
+from services.runtime.language import LANGUAGES
 from sixhop.type.v1 import artifact_pb2, run_pb2
 
 AUTO = "auto"
@@ -64,6 +67,22 @@ def _refuse_true(value: bool) -> bool:
 Off = Annotated[bool, AfterValidator(_refuse_true), WithJsonSchema({"const": False})]
 """A switch that cannot be on."""
 
+# What follows is for the document alone: these rules hold for every door, and are kept behind them.
+_FILE_NAME = {"type": "string", "minLength": 1, "maxLength": MAX_NAME_CHARS}
+_FUNCTION = {"type": "string", "pattern": f"^{NAME}$"}
+_BASE64 = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+_STOP = {"type": "string", "minLength": 1, "maxLength": MAX_STOP_CHARS}
+FileName = Annotated[str, WithJsonSchema(_FILE_NAME)]
+FunctionTitle = Annotated[str, WithJsonSchema(_FUNCTION)]
+"""The name of a function, or of a JSON schema."""
+Base64 = Annotated[
+    str, WithJsonSchema({"type": "string", "contentEncoding": "base64", "pattern": _BASE64})
+]
+Filled = Annotated[str, WithJsonSchema({"type": "string", "minLength": 1})]
+Language = Annotated[str, WithJsonSchema({"enum": ["", *LANGUAGES]})]
+SessionName = Annotated[str, WithJsonSchema({"type": "string", "maxLength": MAX_NAME_CHARS})]
+Stop = Annotated[str, WithJsonSchema(_STOP)]
+
 
 class ContentPart(Read):
     """Is a part of a message; only text is taken."""
@@ -76,9 +95,9 @@ class ContentPart(Read):
 class SourceFile(ReadWhole):
     """Is a file that a question is about."""
 
-    name: str
+    name: FileName
     """Its name with its extension; alone, it names a file in the data folder of the suite."""
-    content_base64: str = ""
+    content_base64: Base64 = ""
 
     def source(self, at: str) -> artifact_pb2.DataSource:
         """Return it for the run.
@@ -100,9 +119,9 @@ class Extension(ReadWhole):
     """How a stream gives its text: `live`, as it is written, or `buffered`, once it is complete,
     so that another model can begin anew unseen. The setting of the door without it; the header
     `x-sixhop-delivery` says the same."""
-    language: str = ""
+    language: Language = ""
     """The language to answer in: `en`, `zh`, or empty to follow the question."""
-    session_id: str = ""
+    session_id: SessionName = ""
     """Groups runs of one conversation."""
     sources: list[SourceFile] = Field(default_factory=list, max_length=MAX_ITEMS)
     """Files that the question is about."""

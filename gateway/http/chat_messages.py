@@ -2,11 +2,13 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 
 from gateway.http.chat_fields import (
     MAX_ITEMS,
     ContentPart,
+    Filled,
+    FunctionTitle,
     NotTaken,
     Read,
     schema_text,
@@ -14,9 +16,25 @@ from gateway.http.chat_fields import (
 )
 from sixhop.type.v1 import chat_pb2, generation_pb2
 
-_TEXT = ("text",)
-_SAID = ("text", "refusal")
-Content = str | Annotated[list[ContentPart], Field(fail_fast=True, max_length=MAX_ITEMS)]
+_TEXT = ["text"]
+_SAID = ["text", "refusal"]
+
+
+class TextPart(ContentPart):
+    """Is a part of a message that holds text."""
+
+    # The document is stricter than what is read: what else comes is named in its refusal.
+    type: Annotated[str, WithJsonSchema({"enum": _TEXT})]
+
+
+class SaidPart(ContentPart):
+    """Is a part of an earlier answer: text, or a refusal."""
+
+    type: Annotated[str, WithJsonSchema({"enum": _SAID})]
+
+
+Content = str | Annotated[list[TextPart], Field(fail_fast=True, max_length=MAX_ITEMS)]
+Said = str | Annotated[list[SaidPart], Field(fail_fast=True, max_length=MAX_ITEMS)]
 
 
 class RulesMessage(Read):
@@ -46,14 +64,14 @@ class UserMessage(Read):
 class FunctionAsked(Read):
     """Is what a call of a function says."""
 
-    name: str
+    name: Filled
     arguments: str
 
 
 class ToolCallAsked(Read):
     """Is a tool call of an earlier answer."""
 
-    id: str
+    id: Filled
     type: Literal["function"] = "function"
     function: FunctionAsked
 
@@ -62,7 +80,7 @@ class AssistantMessage(Read):
     """Says what an earlier answer said."""
 
     role: Literal["assistant"]
-    content: Content | None = None
+    content: Said | None = None
     refusal: str | None = None
     tool_calls: list[ToolCallAsked] | None = Field(default=None, max_length=MAX_ITEMS)
     reasoning_content: str | None = None
@@ -90,7 +108,7 @@ class ToolMessage(Read):
 
     role: Literal["tool"]
     content: Content
-    tool_call_id: str
+    tool_call_id: Filled
 
     def message(self, at: str) -> chat_pb2.ChatMessage:
         """Return it for the run; raises as `text_of` does."""
@@ -109,7 +127,7 @@ ChatMessage = Annotated[
 class FunctionOffered(Read):
     """Describes a function to the model."""
 
-    name: str
+    name: FunctionTitle
     description: str | None = None
     parameters: dict[str, Any] | None = None
     """A JSON schema of its arguments."""
@@ -135,7 +153,7 @@ class ToolOffered(Read):
 class FunctionName(Read):
     """Names a function."""
 
-    name: str
+    name: FunctionTitle
 
 
 class NamedChoice(Read):
@@ -164,9 +182,9 @@ class PlainFormat(Read):
 class SchemaNamed(Read):
     """Is a JSON schema with its name."""
 
-    name: str
+    name: FunctionTitle
     description: str | None = None
-    document: dict[str, Any] | None = Field(default=None, alias="schema")
+    document: dict[str, Any] = Field(alias="schema")
     strict: bool | None = None
 
 

@@ -2,7 +2,8 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
+from pydantic.config import JsonDict
 
 from gateway.http.chat_fields import (
     AUTO,
@@ -16,6 +17,7 @@ from gateway.http.chat_fields import (
     NotTaken,
     Off,
     ReadWhole,
+    Stop,
 )
 from gateway.http.chat_messages import (
     ChatMessage,
@@ -26,6 +28,7 @@ from gateway.http.chat_messages import (
     ToolOffered,
     UserMessage,
 )
+from services.runtime.conversation_rules import MAX_STOPS, MAX_TOOLS
 from services.runtime.errors import InvalidArgumentError
 from sixhop.gateway.v1 import gateway_pb2
 from sixhop.type.v1 import generation_pb2, run_pb2
@@ -57,6 +60,8 @@ _NAMES = {
 }
 """The fields of a question, and what they are in a request for a chat completion; those that are
 not here have the same name in both."""
+_EXAMPLE: JsonDict = {"model": AUTO, "messages": [{"role": "user", "content": "Good morning."}]}
+_STREAMED: JsonDict = {**_EXAMPLE, "stream": True, "stream_options": {"include_usage": True}}
 
 
 class ChatRequest(ReadWhole):
@@ -65,6 +70,8 @@ class ChatRequest(ReadWhole):
     A field that would change the answer and that no agent can honour is refused; one that would
     not is taken and left unread.
     """
+
+    model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE, _STREAMED]})
 
     model: str = AUTO
     """The agent that shall answer; `auto` lets sixhop choose."""
@@ -76,7 +83,7 @@ class ChatRequest(ReadWhole):
     stream: bool | None = None
     """Whether the answer comes in chunks, as server-sent events."""
     stream_options: StreamOptions | None = None
-    tools: Annotated[list[ToolOffered], Field(fail_fast=True, max_length=MAX_ITEMS)] | None = None
+    tools: Annotated[list[ToolOffered], Field(fail_fast=True, max_length=MAX_TOOLS)] | None = None
     """The caller's own tools: the answer asks for them, and the caller runs them."""
     tool_choice: Literal["none", "auto", "required"] | NamedChoice | None = None
     parallel_tool_calls: bool | None = None
@@ -86,8 +93,8 @@ class ChatRequest(ReadWhole):
     max_tokens: int | None = Field(default=None, ge=1, le=MAX_TOKENS)
     """The older name of `max_completion_tokens`."""
     temperature: float | None = Field(default=None, ge=0, le=2)
-    top_p: float | None = Field(default=None, ge=0, le=1)
-    stop: str | Annotated[list[str], Field(max_length=4)] | None = None
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    stop: Stop | Annotated[list[Stop], Field(max_length=MAX_STOPS)] | None = None
     seed: int | None = Field(default=None, ge=-MAX_SEED - 1, le=MAX_SEED)
     response_format: Annotated[PlainFormat | SchemaFormat, Field(discriminator="type")] | None = (
         None
@@ -184,7 +191,11 @@ class ChatRequest(ReadWhole):
 
     def _tool_choice(self) -> str:
         if isinstance(self.tool_choice, NamedChoice):
-            return self.tool_choice.function.name
+            name = self.tool_choice.function.name
+            if not name:
+                # Behind this an empty choice is none.
+                raise InvalidArgumentError("tool_choice.function.name", "is empty; name a tool")
+            return name
         return self.tool_choice or ""
 
     def _generation(self) -> generation_pb2.GenerationOptions:

@@ -1,5 +1,6 @@
 """Writes the OpenAPI document, from the endpoints as they are served."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from importlib.metadata import version
@@ -18,6 +19,7 @@ _REQUEST_ID = {"x-request-id": "Names the request, as it came or as it was made 
 _RETRY_AFTER = {"retry-after": "When to come back, seconds."}
 _SHOULD_RETRY = {"x-should-retry": "Whether OpenAI's clients may repeat the request by themselves."}
 _COMES_BACK = (429, 503)
+_REFERENCE = re.compile(r'"\$ref":"#/components/schemas/([^"]+)"')
 
 
 def document(operations: Sequence[Operation]) -> dict[str, Any]:
@@ -84,7 +86,7 @@ class _Schemas:
             ref_template="#/components/schemas/{model}",
         )
         self._found: Mapping[Any, Any] = found
-        self.shared: dict[str, Any] = shared.get("$defs", {})
+        self.shared = _used(list(found.values()), shared.get("$defs", {}))
 
     def read(self, kind: Any) -> dict[str, Any]:
         """Return the schema of what is read."""
@@ -93,6 +95,18 @@ class _Schemas:
     def written(self, kind: Any) -> dict[str, Any]:
         """Return the schema of what is written."""
         return dict(self._found[(id(kind), "serialization")])
+
+
+def _used(schemas: Any, shared: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the shared schemas that others refer to: some are left out of where they belong."""
+    used: dict[str, Any] = {}
+    wanted = _REFERENCE.findall(orjson.dumps(schemas).decode())
+    while wanted:
+        name = wanted.pop()
+        if name not in used:
+            used[name] = shared[name]
+            wanted += _REFERENCE.findall(orjson.dumps(shared[name]).decode())
+    return dict(sorted(used.items()))
 
 
 def _kinds(operations: Iterable[Operation]) -> Iterable[tuple[Any, Any]]:
@@ -144,6 +158,11 @@ def _responses(each: Operation, schemas: _Schemas) -> dict[str, Any]:
         if answer.status != HTTPStatus.NO_CONTENT:
             content = found.setdefault("content", {})
             content[answer.media_type] = _content(answer, schemas)
+        if answer.links:
+            found["links"] = {
+                name: {"operationId": name, "parameters": dict(parameters)}
+                for name, parameters in answer.links.items()
+            }
     for status in sorted({*each.errors, 500}):
         told = {**_REQUEST_ID, **_SHOULD_RETRY, **(_RETRY_AFTER if status in _COMES_BACK else {})}
         responses.setdefault(
@@ -161,10 +180,19 @@ def _content(answer: Answer, schemas: _Schemas) -> dict[str, Any]:
     if answer.kind is None:
         return {}
     schema = schemas.written(answer.kind)
-    if answer.media_type == EVENTS:
-        # What one event holds; OpenAPI 3.1 has no word for it.
-        return {"schema": {"type": "string"}, "x-event-schema": schema}
-    return {"schema": schema}
+    return {"schema": _event(answer, schema, schemas) if answer.media_type == EVENTS else schema}
+
+
+def _event(answer: Answer, schema: Any, schemas: _Schemas) -> dict[str, Any]:
+    """Return what each event of a stream is, in the words that OpenAPI 3.2 has for it."""
+    said = {"anyOf": [schema, schemas.written(ErrorBody)]}
+    data = {"type": "string", "contentMediaType": JSON, "contentSchema": said}
+    return {
+        "type": "object",
+        "description": "Each event of the stream. One that holds an error is the last.",
+        "required": ["data"],
+        "properties": {"data": {"anyOf": [{"const": answer.end}, data]} if answer.end else data},
+    }
 
 
 def _headers(told: Mapping[str, str]) -> dict[str, Any]:

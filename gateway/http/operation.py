@@ -2,9 +2,9 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.types import ASGIApp
 
@@ -27,6 +27,11 @@ class Answer:
     media_type: str = JSON
     headers: Mapping[str, str] = field(default_factory=dict)
     """What its own headers mean; those of every answer are known."""
+    end: str = ""
+    """The data of the last event, where that is no JSON."""
+    links: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """What can be asked next: by the name of each endpoint, its parameters in what OpenAPI calls
+    runtime expressions, such as `$response.body#/id`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +70,8 @@ class Operation:
     """The statuses of its errors, each in the body of `gateway.http.failing.ErrorBody`."""
 
 
+MAX_DEADLINE_MS = 10**12 - 1
+"""The longest that is read; it is cut to what the gateway allows."""
 CALL_PARAMETERS = (
     Parameter(
         name="x-request-id",
@@ -78,7 +85,7 @@ CALL_PARAMETERS = (
         description="How long the caller waits, milliseconds; the answer comes before that. "
         "`x-envoy-expected-rq-timeout-ms` and `grpc-timeout` say the same, and the shortest "
         "counts. 30 s without any.",
-        kind=int,
+        kind=Annotated[int, Field(ge=0, le=MAX_DEADLINE_MS, examples=[30_000])],
     ),
     Parameter(
         name="x-sixhop-criticality",
@@ -100,5 +107,5 @@ CALL_HEADERS = {
 """What every answer of such an endpoint has."""
 CALL_ERRORS = (400, 401, 403, 404, 409, 429, 500, 502, 503, 504)
 """What a call to the suite can come to."""
-BODY_ERRORS = (400, 413, 415)
+BODY_ERRORS = (400, 408, 413, 415)
 """What is wrong with bodies."""

@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic.config import JsonDict
 from starlette.requests import Request
 from starlette.responses import Response
 from typing_extensions import TypedDict
@@ -18,7 +19,13 @@ from gateway.state.view import DependencyView, ShedOrder, dependency_view, shed_
 from services.runtime.call import Criticality
 from services.runtime.durations import to_duration
 from services.runtime.errors import InvalidArgumentError, PermissionDeniedError, SixhopError
-from services.runtime.orders import OPERATOR_KEY, is_loopback
+from services.runtime.orders import (
+    MAX_OPERATOR_CHARS,
+    MAX_ORDER_S,
+    MAX_REASON_CHARS,
+    OPERATOR_KEY,
+    is_loopback,
+)
 from sixhop.runtime.v1 import runtime_pb2
 
 _ORDERS = {
@@ -26,19 +33,22 @@ _ORDERS = {
     "close": runtime_pb2.BREAKER_ORDER_CLOSE,
     "reset": runtime_pb2.BREAKER_ORDER_RESET,
 }
+MIN_ORDER_S = 0.001
+"""Less is nothing."""
+_EXAMPLE: JsonDict = {"hop": "gateway", "dependency": "routing", "order": "reset"}
 
 
 class _Order(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
-    operator: str = ""
+    operator: str = Field(default="", max_length=MAX_OPERATOR_CHARS)
     """Who orders, as they say themselves."""
 
 
 class ShedRequest(_Order):
     """Orders the door to refuse calls."""
 
-    reason: str
-    for_s: float = Field(allow_inf_nan=False)
+    reason: str = Field(min_length=1, max_length=MAX_REASON_CHARS)
+    for_s: float = Field(ge=MIN_ORDER_S, le=MAX_ORDER_S, allow_inf_nan=False)
     """How long, seconds; a day at most."""
     up_to: Literal["CRITICAL_PLUS", "CRITICAL", "SHEDDABLE_PLUS", "SHEDDABLE"] = "CRITICAL_PLUS"
     """The highest level that is refused."""
@@ -47,13 +57,15 @@ class ShedRequest(_Order):
 class BreakerRequest(_Order):
     """Orders a breaker of a hop into a state."""
 
+    model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
+
     hop: str
     dependency: str
     """The key, as `/v1/state` has it."""
     order: Literal["open", "close", "reset"]
-    for_s: float | None = Field(default=None, allow_inf_nan=False)
+    for_s: float | None = Field(default=None, ge=MIN_ORDER_S, le=MAX_ORDER_S, allow_inf_nan=False)
     """How long it is held, seconds; a day at most, and nothing for a reset."""
-    reason: str = ""
+    reason: str = Field(default="", max_length=MAX_REASON_CHARS)
 
 
 class Permission(TypedDict):

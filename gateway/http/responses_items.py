@@ -2,20 +2,38 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag, WithJsonSchema
+from pydantic.json_schema import SkipJsonSchema
 
-from gateway.http.chat_fields import MAX_ITEMS, ContentPart, Read, schema_text, text_of
+from gateway.http.chat_fields import (
+    MAX_ITEMS,
+    ContentPart,
+    Filled,
+    FunctionTitle,
+    Read,
+    schema_text,
+    text_of,
+)
 from services.runtime.errors import InvalidArgumentError
 from sixhop.type.v1 import chat_pb2, generation_pb2
 
-Content = str | Annotated[list[ContentPart], Field(fail_fast=True, max_length=MAX_ITEMS)]
-_KINDS = ("input_text", "output_text", "refusal", "text")
+_KINDS = ["input_text", "output_text", "refusal", "text"]
 _ROLES = {
     "user": chat_pb2.CHAT_ROLE_USER,
     "assistant": chat_pb2.CHAT_ROLE_ASSISTANT,
     "system": chat_pb2.CHAT_ROLE_SYSTEM,
     "developer": chat_pb2.CHAT_ROLE_SYSTEM,
 }
+
+
+class ItemPart(ContentPart):
+    """Is a part of what was said; only text is taken."""
+
+    # The document is stricter than what is read: what else comes is named in its refusal.
+    type: Annotated[str, WithJsonSchema({"enum": _KINDS})]
+
+
+Content = str | Annotated[list[ItemPart], Field(fail_fast=True, max_length=MAX_ITEMS)]
 
 
 class MessageItem(Read):
@@ -35,8 +53,8 @@ class CallItem(Read):
     """Is a tool call of an earlier answer."""
 
     type: Literal["function_call"]
-    call_id: str
-    name: str
+    call_id: Filled
+    name: Filled
     arguments: str
 
     def call(self) -> chat_pb2.ToolCall:
@@ -48,7 +66,7 @@ class ResultItem(Read):
     """Says what a tool gave."""
 
     type: Literal["function_call_output"]
-    call_id: str
+    call_id: Filled
     output: Content
 
     def message(self, at: str) -> chat_pb2.ChatMessage:
@@ -82,7 +100,7 @@ Item = Annotated[
     Annotated[MessageItem, Tag("message")]
     | Annotated[CallItem, Tag("function_call")]
     | Annotated[ResultItem, Tag("function_call_output")]
-    | Annotated[OtherItem, Tag("other")],
+    | Annotated[SkipJsonSchema[OtherItem], Tag("other")],
     Discriminator(_kind),
 ]
 
@@ -91,7 +109,7 @@ class FunctionTool(Read):
     """Offers a tool; the caller runs it."""
 
     type: Literal["function"]
-    name: str
+    name: FunctionTitle
     description: str | None = None
     parameters: dict[str, Any] | None = None
     """A JSON schema of its arguments."""
@@ -111,7 +129,7 @@ class NamedTool(Read):
     """Makes the model ask for one tool."""
 
     type: Literal["function"]
-    name: str
+    name: FunctionTitle
 
 
 class PlainText(Read):
@@ -128,7 +146,7 @@ class SchemaText(Read):
     """Asks for JSON that fits a schema."""
 
     type: Literal["json_schema"]
-    name: str
+    name: FunctionTitle
     document: dict[str, Any] = Field(alias="schema")
     description: str | None = None
     strict: bool | None = None

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, ConfigDict, Field
+from pydantic.config import JsonDict
 from pydantic_core import PydanticCustomError
 
 from gateway.http.chat_fields import (
@@ -27,6 +28,7 @@ from gateway.http.responses_items import (
     OtherItem,
     TextOptions,
 )
+from services.runtime.conversation_rules import MAX_TOOLS
 from services.runtime.errors import InvalidArgumentError
 from sixhop.gateway.v1 import gateway_pb2
 from sixhop.type.v1 import chat_pb2, generation_pb2, run_pb2
@@ -61,12 +63,18 @@ def _without_logprobs(include: list[str]) -> list[str]:
     return include
 
 
+_EXAMPLE: JsonDict = {"model": AUTO, "input": "Good morning."}
+_STREAMED: JsonDict = {**_EXAMPLE, "stream": True}
+
+
 class ResponsesRequest(ReadWhole):
     """Asks for a response.
 
     Nothing is stored: the whole conversation comes with every request. A field that would change
     the answer and that no agent can honour is refused; one that would not is taken and left unread.
     """
+
+    model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE, _STREAMED]})
 
     model: str = AUTO
     """The agent that shall answer; `auto` lets sixhop choose."""
@@ -80,7 +88,7 @@ class ResponsesRequest(ReadWhole):
     """The rules of the conversation; they come before those of its items."""
     stream: bool | None = None
     """Whether the answer comes as server-sent events."""
-    tools: Annotated[list[FunctionTool], Field(fail_fast=True, max_length=MAX_ITEMS)] | None = None
+    tools: Annotated[list[FunctionTool], Field(fail_fast=True, max_length=MAX_TOOLS)] | None = None
     """The caller's own tools: the answer asks for them, and the caller runs them."""
     tool_choice: Literal["none", "auto", "required"] | NamedTool | None = None
     parallel_tool_calls: bool | None = None
@@ -88,7 +96,7 @@ class ResponsesRequest(ReadWhole):
     max_output_tokens: int | None = Field(default=None, ge=1, le=MAX_TOKENS)
     """The most tokens to write; fewer are granted where the time left allows no more."""
     temperature: float | None = Field(default=None, ge=0, le=2)
-    top_p: float | None = Field(default=None, ge=0, le=1)
+    top_p: float | None = Field(default=None, gt=0, le=1)
     text: TextOptions | None = None
     sixhop: Extension = Extension()
 
@@ -165,11 +173,7 @@ class ResponsesRequest(ReadWhole):
             text=text,
             history=said,
             tools=[each.offer(f"tools[{at}]") for at, each in enumerate(self.tools or ())],
-            tool_choice=(
-                self.tool_choice.name
-                if isinstance(self.tool_choice, NamedTool)
-                else self.tool_choice or ""
-            ),
+            tool_choice=self._tool_choice(),
             generation=self._generation(),
             language=self.sixhop.language,
             session_id=self.sixhop.session_id,
@@ -177,6 +181,14 @@ class ResponsesRequest(ReadWhole):
                 file.source(f"sixhop.sources[{at}]") for at, file in enumerate(self.sixhop.sources)
             ],
         )
+
+    def _tool_choice(self) -> str:
+        if isinstance(self.tool_choice, NamedTool):
+            if not self.tool_choice.name:
+                # Behind this an empty choice is none.
+                raise InvalidArgumentError("tool_choice.name", "is empty; name a tool")
+            return self.tool_choice.name
+        return self.tool_choice or ""
 
     def _places(self) -> tuple[Sequence[str], str]:
         """Return the client's field of every message, and that of the last."""

@@ -4,10 +4,11 @@ import re
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic.config import JsonDict
 from starlette.datastructures import Headers, QueryParams
 
 from gateway.http.arriving import ENVOY_TIMEOUT_HEADER
-from gateway.http.chat_fields import SourceFile
+from gateway.http.chat_fields import Language, SessionName, SourceFile
 from gateway.http.chat_messages import AssistantMessage, UserMessage
 from gateway.runs.record import Status
 from gateway.runs.wanted import Wanted
@@ -22,22 +23,28 @@ _DELIVERIES = {
     "buffered": run_pb2.DELIVERY_BUFFERED,
     "live": run_pb2.DELIVERY_LIVE,
 }
+MAX_EVENT_ID = 10**18 - 1
+CURSOR = r"^([0-9]{1,15})-([!-~]{1,128})$"
+"""What `next` of a list looks like."""
 _NUMBER = re.compile(r"[0-9]{1,18}")
-_CURSOR = re.compile(r"([0-9]{1,15})-([\x21-\x7e]{1,128})")
+_CURSOR = re.compile(CURSOR)
 
 
 Spoken = Annotated[UserMessage | AssistantMessage, Field(discriminator="role")]
 """Is one message of what was said before the question."""
+_EXAMPLE: JsonDict = {"question": "Which category had the highest revenue last quarter?"}
 
 
 class RunStart(BaseModel):
     """Asks for a run that goes on by itself."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", json_schema_extra={"examples": [_EXAMPLE]}
+    )
     question: str
     agent: str = ""
-    language: str = ""
-    session_id: str = ""
+    language: Language = ""
+    session_id: SessionName = ""
     history: list[Spoken] = Field(default_factory=list)
     sources: list[SourceFile] = Field(default_factory=list)
     delivery: Literal["restartable", "buffered", "live"] = "restartable"
@@ -71,13 +78,14 @@ def last_seen(headers: Headers, query: QueryParams) -> int:
     Raises:
         InvalidArgumentError: it is no number.
     """
+    seen = 0
     # A browser's own word, when it comes again, is newer than what its address says.
-    for name, text in ((LAST_EVENT_ID, headers.get(LAST_EVENT_ID)), ("after", query.get("after"))):
-        if text:
+    for name, text in (("after", query.get("after")), (LAST_EVENT_ID, headers.get(LAST_EVENT_ID))):
+        if text is not None:
             if not _NUMBER.fullmatch(text):
                 raise InvalidArgumentError(name, "must be the id of an event, such as 12")
-            return int(text)
-    return 0
+            seen = int(text)
+    return seen
 
 
 def wanted_of(query: QueryParams, tenant: str) -> Wanted:
@@ -86,23 +94,23 @@ def wanted_of(query: QueryParams, tenant: str) -> Wanted:
     Raises:
         InvalidArgumentError: a parameter is not understood.
     """
-    status = query.get("status", "")
-    if status and status not in set(Status):
+    status = query.get("status")
+    if status is not None and status not in set(Status):
         raise InvalidArgumentError("status", f"must be one of {', '.join(Status)}")
     limit = query.get("limit", "50")
     if not _NUMBER.fullmatch(limit) or not 1 <= int(limit) <= MAX_LIMIT:
         raise InvalidArgumentError("limit", f"must be a number from 1 to {MAX_LIMIT}")
     return Wanted(
         tenant=tenant,
-        status=status,
+        status=status or "",
         agent=query.get("agent", ""),
-        before=_cursor(query.get("before", "")),
+        before=_cursor(query.get("before")),
         limit=int(limit),
     )
 
 
-def _cursor(text: str) -> tuple[int, str] | None:
-    if not text:
+def _cursor(text: str | None) -> tuple[int, str] | None:
+    if text is None:
         return None
     matched = _CURSOR.fullmatch(text)
     if matched is None:

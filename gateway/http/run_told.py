@@ -1,7 +1,8 @@
 """Names the fields of what is told about runs."""
 
-from typing import Literal
+from typing import Literal, NotRequired
 
+from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
 from gateway.http.telling import HopTold
@@ -163,3 +164,15 @@ class EventTold(TypedDict):
     """When it came, from the start of the run."""
     kind: str
     """Also the name of the event."""
+
+
+# With more fields it would describe every event.
+@with_config(ConfigDict(extra="forbid"))
+class MissingTold(TypedDict):
+    """Says why events of a run do not come, or not yet; docs/runs.md lists these events as well."""
+
+    reason: NotRequired[str]
+    first_missing: NotRequired[int]
+    last_missing: NotRequired[int]
+    gateway: NotRequired[str]
+    """The process that runs it; its events come once it has ended."""

@@ -27,14 +27,23 @@ from gateway.http.operation import (
 )
 from gateway.http.run_answer import event_chunks, file_headers, page, started, summary, whole
 from gateway.http.run_request import (
+    CURSOR,
     LAST_EVENT_ID,
+    MAX_EVENT_ID,
     MAX_LIMIT,
     RunStart,
     last_seen,
     wanted_of,
     without_proxy_timeout,
 )
-from gateway.http.run_told import EventTold, RunPage, RunStarted, RunSummary, RunWhole
+from gateway.http.run_told import (
+    EventTold,
+    MissingTold,
+    RunPage,
+    RunStarted,
+    RunSummary,
+    RunWhole,
+)
 from gateway.http.sse import EventStream
 from gateway.runs.record import Status
 from gateway.runs.run import Run
@@ -196,6 +205,9 @@ _TENANT = Parameter(
 )
 _RUN = Parameter(name="run_id", where="path", description="The run.")
 _AFTER = "The id of the last event that the reader has; only later ones come."
+_EVENT_ID = Annotated[int, Field(ge=0, le=MAX_EVENT_ID)]
+_ID = {"run_id": "$response.body#/id"}
+_NEXT = {"getRun": _ID, "watchRun": _ID, "cancelRun": _ID}
 RUN_OPERATIONS = (
     Operation(
         method="POST",
@@ -212,6 +224,7 @@ RUN_OPERATIONS = (
                 description="It runs, and where.",
                 kind=RunStarted,
                 headers={"location": "Where the run is.", **CALL_HEADERS},
+                links=_NEXT,
             )
         ],
         errors=(*BODY_ERRORS, *CALL_ERRORS),
@@ -227,13 +240,19 @@ RUN_OPERATIONS = (
             Parameter(name="status", where="query", description="Only these.", kind=Status),
             Parameter(name="agent", where="query", description="Only those that it answered."),
             _TENANT,
-            Parameter(name="before", where="query", description="The `next` of an earlier list."),
+            Parameter(
+                name="before",
+                where="query",
+                description="The `next` of an earlier list.",
+                kind=Annotated[str, Field(pattern=CURSOR)],
+            ),
             Parameter(
                 name="limit",
                 where="query",
                 description="How many.",
                 kind=Annotated[int, Field(ge=1, le=MAX_LIMIT)],
             ),
+            *CALL_PARAMETERS,
         ),
         answers=[Answer(description="The runs.", kind=RunPage)],
         errors=CALL_ERRORS,
@@ -245,7 +264,7 @@ RUN_OPERATIONS = (
         name="getRun",
         tag="runs",
         summary="Show a run, with its answer once it has one",
-        parameters=(_RUN, _TENANT),
+        parameters=(_RUN, _TENANT, *CALL_PARAMETERS),
         answers=[Answer(description="The run.", kind=RunWhole)],
         errors=CALL_ERRORS,
     ),
@@ -256,7 +275,7 @@ RUN_OPERATIONS = (
         name="cancelRun",
         tag="runs",
         summary="End a run",
-        parameters=(_RUN,),
+        parameters=(_RUN, *CALL_PARAMETERS),
         answers=[
             Answer(description="It had ended already.", kind=RunSummary),
             Answer(status=202, description="It is told to end.", kind=RunSummary),
@@ -273,11 +292,16 @@ RUN_OPERATIONS = (
         parameters=(
             _RUN,
             _TENANT,
-            Parameter(name=LAST_EVENT_ID, where="header", description=_AFTER, kind=int),
-            Parameter(name="after", where="query", description=_AFTER, kind=int),
+            Parameter(name=LAST_EVENT_ID, where="header", description=_AFTER, kind=_EVENT_ID),
+            Parameter(name="after", where="query", description=_AFTER, kind=_EVENT_ID),
+            *CALL_PARAMETERS,
         ),
         answers=[
-            Answer(description="The events.", kind=EventTold, media_type=EVENTS),
+            Answer(
+                description="The events.",
+                kind=EventTold | RunWhole | MissingTold,
+                media_type=EVENTS,
+            ),
             Answer(status=204, description="It has ended, and the reader has all of its events."),
         ],
         errors=CALL_ERRORS,
@@ -289,7 +313,12 @@ RUN_OPERATIONS = (
         name="getRunArtifact",
         tag="runs",
         summary="Read a file of a run",
-        parameters=(_RUN, _TENANT, Parameter(name="name", where="path", description="The file.")),
+        parameters=(
+            _RUN,
+            _TENANT,
+            Parameter(name="name", where="path", description="The file."),
+            *CALL_PARAMETERS,
+        ),
         answers=[Answer(description="The file.", media_type="*/*")],
         errors=CALL_ERRORS,
     ),

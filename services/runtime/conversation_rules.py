@@ -29,7 +29,9 @@ LEVELS_AROUND = 16
 SCHEMA_PROBLEM = "send a JSON schema: an object, nested no deeper than 200 levels"
 MAX_TOLD = 8
 MAX_TOLD_CHARS = 64
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+NAME = "[A-Za-z0-9_-]{1,64}"
+"""What the name of a tool, or of a schema, is made of."""
+_NAME = re.compile(NAME)
 
 
 def require_conversation(messages: Sequence[Message], at: str) -> None:

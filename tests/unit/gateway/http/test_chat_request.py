@@ -308,6 +308,10 @@ def test_what_is_no_such_request_is_refused_by_its_field(fields: Any, param: str
         ({"max_tokens": 5, "max_completion_tokens": 6}, "max_tokens"),
         ({"sixhop": {"sources": [{"name": "a", "content_base64": "?"}]}},
          "sixhop.sources[0].content_base64"),
+        ({"sixhop": {"sources": [{"name": "a", "content_base64": "µ"}]}},
+         "sixhop.sources[0].content_base64"),
+        ({"tool_choice": {"type": "function", "function": {"name": ""}}},
+         "tool_choice.function.name"),
     ],
 )  # fmt: skip
 def test_what_no_run_can_be_given_is_refused_by_its_field(fields: Any, param: str) -> None:

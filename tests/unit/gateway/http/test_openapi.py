@@ -61,6 +61,39 @@ async def test_the_document_has_the_routes_and_no_other() -> None:
 
 
 @requirement("http:document-is-true")
+async def test_a_wrong_method_is_told_all_of_the_right_ones() -> None:
+    answered = await ask(make_app(NO_FRONT), "PUT", "/v1/runs/1")
+
+    assert answered.status == 405
+    assert set(answered.headers["allow"].split(", ")) == {"DELETE", "GET", "HEAD"}
+
+
+@requirement("http:document-is-true")
+async def test_what_can_be_asked_next_is_there() -> None:
+    paths = (await served())["paths"]
+    operations = {each["operationId"]: each for path in paths.values() for each in path.values()}
+
+    links = operations["startRun"]["responses"]["202"]["links"]
+
+    assert set(links) == {"getRun", "watchRun", "cancelRun"}
+    for link in links.values():
+        names = {each["name"] for each in operations[link["operationId"]]["parameters"]}
+        assert set(link["parameters"]) == {"run_id"} <= names
+
+
+@requirement("http:document-is-true")
+async def test_each_event_of_a_stream_is_described() -> None:
+    paths = (await served())["paths"]
+    answer = paths["/v1/chat/completions"]["post"]["responses"]["200"]
+
+    done, data = answer["content"]["text/event-stream"]["schema"]["properties"]["data"]["anyOf"]
+
+    assert done == {"const": "[DONE]"}
+    kinds = {each["$ref"].rpartition("/")[2] for each in data["contentSchema"]["anyOf"]}
+    assert kinds == {"Chunk", "ErrorBody"}
+
+
+@requirement("http:document-is-true")
 async def test_every_schema_that_is_referred_to_is_there_and_no_other() -> None:
     document = await served()
 
