@@ -17,8 +17,18 @@ HTTP_WIRE: dict[str, Requirement] = {
         "cannot wait for.",
         "issue 5",
     ),
+    "http:keep-alive": Requirement(
+        "A stream with nothing to say sends a comment after a third of what the most impatient "
+        "proxy allows, before its first event as well.",
+        "issue 5",
+    ),
     "http:metrics": Requirement(
         "Prometheus is told the same counts, latencies and breaker states as health is.", "issue 5"
+    ),
+    "http:shed": Requirement(
+        "A door that an operator has closed answers 503 at once, with the reason and when to come "
+        "back.",
+        "issue 5",
     ),
     "http:slow-reader": Requirement(
         "A stream whose client does not read is ended, and the work for it as well.", "issue 5"
