@@ -13,6 +13,7 @@ from benchmarks.targets import Target
 from gateway.config import RunsSettings
 from gateway.http.run_answer import event_chunks
 from gateway.runs.book import RunBook
+from gateway.runs.event_json import ACCEPTED, FINISHED, TEXT
 from gateway.runs.reading import RunReader
 from gateway.runs.run import Run
 from services.runtime.call import Identity, Inbound
@@ -60,7 +61,7 @@ def event_us(book: RunBook) -> float:
         call = inbound(0)
         book.begin(call, QUESTION, "")
         for response in responses:
-            book.tell(call, response.event)
+            book.tell(call, TEXT, response.event)
         book.after(call, None)
         return EVENTS
 
@@ -92,8 +93,8 @@ def run_us(book: RunBook) -> float:
         for number in range(EVENTS):
             call = inbound(number)
             book.begin(call, QUESTION, "")
-            book.tell(call, accepted)
-            book.tell(call, finished)
+            book.tell(call, ACCEPTED, accepted)
+            book.tell(call, FINISHED, finished)
             book.after(call, None)
         return EVENTS
 
@@ -112,7 +113,7 @@ async def reader_us(book: RunBook) -> float:
         async with aclosing(event_chunks(run, 0, reader)) as chunks:
             began = time.process_time()
             for response in responses:
-                book.tell(call, response.event)
+                book.tell(call, TEXT, response.event)
                 await anext(chunks)
             found.append(1e6 * (time.process_time() - began) / EVENTS)
         book.after(call, None)
@@ -126,7 +127,7 @@ def event_bytes(book: RunBook) -> float:
     gc.collect()
     tracemalloc.start()
     for response in responses:
-        book.tell(call, response.event)
+        book.tell(call, TEXT, response.event)
     taken, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     return taken / EVENTS

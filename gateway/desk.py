@@ -11,6 +11,7 @@ from services.runtime.door import Door
 from services.runtime.errors import SixhopError
 from services.runtime.identity import edge_identity
 from sixhop.gateway.v1 import gateway_pb2
+from sixhop.type.v1 import run_pb2
 
 T = TypeVar("T")
 
@@ -62,9 +63,10 @@ class Desk:
 
     def run(
         self, inbound: Inbound, request: gateway_pb2.RunRequest
-    ) -> AsyncGenerator[gateway_pb2.RunResponse, None]:
+    ) -> AsyncGenerator[run_pb2.RunEvent, None]:
         """Run a question and return its events as they happen; they raise as `ask` does."""
-        return self._door.stream(inbound, self._runner.run(request), _settle)
+        events = self._runner.events(request, request.delivery)
+        return self._door.stream(inbound, events, _settle)
 
     async def look(self, inbound: Inbound, serve: Callable[[], Awaitable[T]]) -> T:
         """Serve a look at runs, which is no run itself.

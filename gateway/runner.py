@@ -7,6 +7,7 @@ from gateway.allowance import check_agent, check_allowance
 from gateway.config import GatewaySettings
 from gateway.question import check_question
 from gateway.runs.book import RunBook
+from gateway.runs.event_json import ACCEPTED, FINISHED, ROUTED, UNKNOWN
 from gateway.spending import Spending
 from services.runtime.call import CURRENT, Callee, Inbound
 from services.runtime.client import Dependency
@@ -36,33 +37,20 @@ class Runner:
     async def run(
         self, request: gateway_pb2.RunRequest
     ) -> AsyncGenerator[gateway_pb2.RunResponse, None]:
-        """Run a question and yield what happens.
-
-        Raises:
-            SixhopError: it is refused, or the run failed.
-        """
-        inbound = CURRENT.get()
-        accepted = self._accept(inbound, request)
-        yield gateway_pb2.RunResponse(sequence=1, event=accepted)
-        sequence = 1
-        asked = _asked(inbound, request, request.delivery)
-        async with aclosing(self._events(asked)) as events:
+        """Run a question and yield what happens, numbered; raises as `events` does."""
+        sequence = 0
+        async with aclosing(self.events(request, request.delivery)) as events:
             async for event in events:
-                self._book.tell(inbound, event)
                 sequence += 1
                 yield gateway_pb2.RunResponse(sequence=sequence, event=event)
 
     async def ask(self, request: gateway_pb2.AskRequest) -> gateway_pb2.AskResponse:
-        """Run a question and return the whole answer; raises as `run` does."""
-        inbound = CURRENT.get()
-        self._accept(inbound, request)
-        answer = gateway_pb2.AskResponse(run_id=inbound.identity.run_id)
+        """Run a question and return the whole answer; raises as `events` does."""
+        answer = gateway_pb2.AskResponse(run_id=CURRENT.get().identity.run_id)
         texts: list[str] = []
         # Nobody sees a part of it, so that text may be taken back.
-        asked = _asked(inbound, request, run_pb2.DELIVERY_UNSPECIFIED)
-        async with aclosing(self._events(asked)) as events:
+        async with aclosing(self.events(request, run_pb2.DELIVERY_UNSPECIFIED)) as events:
             async for event in events:
-                self._book.tell(inbound, event)
                 kind = event.WhichOneof("event")
                 if kind == "text_delta":
                     texts.append(event.text_delta.text)
@@ -77,6 +65,42 @@ class Runner:
                     _fill(answer, event.finished)
         answer.text = "".join(texts)
         return answer
+
+    async def events(
+        self,
+        request: gateway_pb2.RunRequest | gateway_pb2.AskRequest,
+        delivery: "run_pb2.Delivery.ValueType",
+    ) -> AsyncGenerator[run_pb2.RunEvent, None]:
+        """Run a question and yield what happens.
+
+        Raises:
+            SixhopError: it is refused, or the run failed.
+        """
+        inbound = CURRENT.get()
+        yield self._accept(inbound, request)
+        spent = Spending(inbound, request.question)
+        asked = _asked(inbound, request, delivery)
+        last: run_pb2.RunEvent | None = None
+        async with self._routing.stream(self._stub.Route, asked) as responses:
+            async for response in responses:
+                if last is not None:
+                    raise _incomplete("went on after its last event")
+                event = response.event
+                kind = event.WhichOneof("event") or UNKNOWN
+                spent.see(kind, event)
+                if kind == ROUTED:
+                    # Routing has been told; one that is older than this rule did not listen.
+                    check_agent(inbound, event.routed.agent)
+                if kind == FINISHED:
+                    # Kept until the stream has ended well: a run that fails has no last event.
+                    last = event
+                else:
+                    self._book.tell(inbound, kind, event)
+                    yield event
+        if last is None:
+            raise _incomplete("ended without its last event")
+        self._book.tell(inbound, FINISHED, last)
+        yield last
 
     async def agents(self) -> routing_pb2.ListAgentsResponse:
         """Return the agents that the caller may ask.
@@ -110,33 +134,8 @@ class Runner:
             budget_duration=to_duration(inbound.time_remaining_on_arrival_s),
         )
         event = run_pb2.RunEvent(accepted=accepted)
-        self._book.tell(inbound, event)
+        self._book.tell(inbound, ACCEPTED, event)
         return event
-
-    async def _events(
-        self, request: routing_pb2.RouteRequest
-    ) -> AsyncGenerator[run_pb2.RunEvent, None]:
-        last: run_pb2.RunEvent | None = None
-        inbound = CURRENT.get()
-        spent = Spending(inbound, request.question)
-        async with self._routing.stream(self._stub.Route, request) as responses:
-            async for response in responses:
-                if last is not None:
-                    raise _incomplete("went on after its last event")
-                event = response.event
-                spent.see(event)
-                kind = event.WhichOneof("event")
-                if kind == "routed":
-                    # Routing has been told; one that is older than this rule did not listen.
-                    check_agent(inbound, event.routed.agent)
-                if kind == "finished":
-                    # Kept until the stream has ended well: a run that fails has no last event.
-                    last = event
-                else:
-                    yield event
-        if last is None:
-            raise _incomplete("ended without its last event")
-        yield last
 
 
 def _asked(

@@ -1,5 +1,6 @@
 """Counts the tokens of a run while it goes on."""
 
+from gateway.runs.event_json import FINISHED, TEXT
 from services.runtime.call import Inbound
 from sixhop.type.v1 import run_pb2
 
@@ -19,13 +20,12 @@ class Spending:
         self._inbound = inbound
         self._chars = prompt_chars(question)
 
-    def see(self, event: run_pb2.RunEvent) -> None:
-        """Note what an event tells."""
-        kind = event.WhichOneof("event")
-        if kind == "finished":
+    def see(self, kind: str, event: run_pb2.RunEvent) -> None:
+        """Note what an event of a kind tells."""
+        if kind == FINISHED:
             usage = event.finished.usage
             self._inbound.token_count = usage.input_token_count + usage.output_token_count
-        elif kind == "text_delta":
+        elif kind == TEXT:
             self._chars += len(event.text_delta.text)
             self._inbound.token_count = self._chars // CHARS_PER_TOKEN
 

@@ -185,12 +185,11 @@ class Chunks:
         self._call_count = 0
 
     async def of(
-        self, events: AsyncGenerator[gateway_pb2.RunResponse, None]
+        self, events: AsyncGenerator[run_pb2.RunEvent, None]
     ) -> AsyncGenerator[bytes, None]:
         """Yield the chunks of a run; its errors go on."""
         async with aclosing(events) as running:
-            async for response in running:
-                event = response.event
+            async for event in running:
                 kind = event.WhichOneof("event")
                 if kind == "text_delta":
                     yield self._delta({"content": event.text_delta.text})

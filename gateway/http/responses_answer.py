@@ -156,12 +156,11 @@ class ResponseEvents:
         self._number = 0
 
     async def of(
-        self, events: AsyncGenerator[gateway_pb2.RunResponse, None]
+        self, events: AsyncGenerator[run_pb2.RunEvent, None]
     ) -> AsyncGenerator[bytes, None]:
         """Yield the events of a run; its errors go on."""
         async with aclosing(events) as running:
-            async for each in running:
-                event = each.event
+            async for event in running:
                 kind = event.WhichOneof("event")
                 if kind == "text_delta":
                     yield self._say(event.text_delta.text)

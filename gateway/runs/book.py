@@ -64,13 +64,13 @@ class RunBook(Guard[Inbound]):
         except Exception as error:  # a defect here must not end the run
             self._give_up(inbound, error)
 
-    def tell(self, inbound: Inbound, event: run_pb2.RunEvent) -> None:
-        """Take an event of a run."""
+    def tell(self, inbound: Inbound, kind: str, event: run_pb2.RunEvent) -> None:
+        """Take an event of a run, and of a kind as `event_json` names them."""
         run = inbound.kept
         if run is None:
             return
         try:
-            self.memory.take(run, event)
+            self.memory.take(run, kind, event)
         except Exception as error:  # a defect here must not end the run
             self._give_up(inbound, error)
 

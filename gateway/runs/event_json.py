@@ -10,6 +10,7 @@ from typing import Any
 from services.runtime.durations import to_seconds
 from sixhop.type.v1 import artifact_pb2, chat_pb2, run_pb2, usage_pb2
 
+ACCEPTED = "accepted"
 TEXT = "text_delta"
 RESTARTED = "restarted"
 FINISHED = "finished"
@@ -155,7 +156,7 @@ def without_words(kind: str, data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _WRITERS: Mapping[str, Callable[[run_pb2.RunEvent], dict[str, Any]]] = {
-    "accepted": _accepted,
+    ACCEPTED: _accepted,
     ROUTED: _routed,
     "step_started": _step_started,
     "step_finished": _step_finished,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gateway.config import RunsSettings
-from gateway.runs.event_json import FINISHED, UNKNOWN
+from gateway.runs.event_json import FINISHED
 from gateway.runs.log import EventLog
 from gateway.runs.run import Run
 from services.runtime.clock import Clock
@@ -53,11 +53,10 @@ class RunMemory:
         self._live[run.key] = run
         self._make_room(run)
 
-    def take(self, run: Run, event: run_pb2.RunEvent) -> None:
-        """Take an event of a run, with its files as far as they fit."""
+    def take(self, run: Run, kind: str, event: run_pb2.RunEvent) -> None:
+        """Take an event of a run and of a kind, with its files as far as they fit."""
         if run.gone:
             return
-        kind = event.WhichOneof("event") or UNKNOWN
         self._count(run, run.take(kind, event))
         if kind == FINISHED:
             for artifact in event.finished.artifacts:

@@ -42,9 +42,9 @@ async def streamed(
 ) -> list[dict[str, Any]]:
     """Return the chunks of a stream that ends as it should."""
 
-    async def responses() -> AsyncGenerator[gateway_pb2.RunResponse, None]:
+    async def responses() -> AsyncGenerator[run_pb2.RunEvent, None]:
         for event in events:
-            yield gateway_pb2.RunResponse(event=event)
+            yield event
 
     chunks = Chunks("auto", inbound(), clock, include_usage=include_usage)
     written = b"".join([part async for part in chunks.of(responses())])

@@ -256,9 +256,9 @@ def parsed(written: bytes) -> list[dict[str, Any]]:
 async def streamed(clock: ManualClock, *events: run_pb2.RunEvent) -> list[dict[str, Any]]:
     """Return the events of a response that ends as it should."""
 
-    async def responses() -> AsyncGenerator[gateway_pb2.RunResponse, None]:
+    async def responses() -> AsyncGenerator[run_pb2.RunEvent, None]:
         for event in events:
-            yield gateway_pb2.RunResponse(event=event)
+            yield event
 
     written = ResponseEvents(read(), inbound(), clock)
     return parsed(b"".join([part async for part in written.of(responses())]))

@@ -51,7 +51,7 @@ def test_a_run_is_told_as_its_type_says_whatever_became_of_it(clock: ManualClock
 def test_what_a_failed_run_said_is_no_answer(clock: ManualClock) -> None:
     gateway = Gateway(clock)
     inbound = gateway.begin()
-    gateway.book.tell(inbound, text("Half of"))
+    gateway.tell(inbound, text("Half of"))
 
     gateway.book.after(inbound, LoadShedError("full", cause="limit"))
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from gateway.config import RunsSettings
 from gateway.runs.book import RunBook
+from gateway.runs.event_json import UNKNOWN
 from gateway.runs.run import Run
 from services.runtime.call import AttemptReport, Identity, Inbound
 from services.runtime.clock import ManualClock
@@ -61,6 +62,10 @@ class Gateway:
         self.book.begin(inbound, run_pb2.Question(text=question), "chat")
         return inbound
 
+    def tell(self, inbound: Inbound, event: run_pb2.RunEvent) -> None:
+        """Take an event of a run."""
+        self.book.tell(inbound, event.WhichOneof("event") or UNKNOWN, event)
+
     def ended(
         self,
         run_id: str = "r1",
@@ -71,7 +76,7 @@ class Gateway:
         """Lead a run with these events to a good end."""
         inbound = self.begin(run_id, tenant, question)
         for event in events or (text("Because."), finished()):
-            self.book.tell(inbound, event)
+            self.tell(inbound, event)
         inbound.add_report(REPORT)
         self.book.after(inbound, None)
         return kept(inbound)

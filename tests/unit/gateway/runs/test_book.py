@@ -28,10 +28,10 @@ FAILED = DependencyFailedError(
 def test_a_run_that_ended_well_is_kept_with_all_that_is_known_of_it(clock: ManualClock) -> None:
     gateway = Gateway(clock)
     inbound = gateway.begin("r1", tenant="acme")
-    gateway.book.tell(inbound, text("Be"))
+    gateway.tell(inbound, text("Be"))
     clock.advance(0.25)
-    gateway.book.tell(inbound, text("cause."))
-    gateway.book.tell(inbound, finished(file(), finish_reason="stop"))
+    gateway.tell(inbound, text("cause."))
+    gateway.tell(inbound, finished(file(), finish_reason="stop"))
     gateway.book.after(inbound, None)
 
     run = gateway.memory.find("acme", "r1")
@@ -89,7 +89,7 @@ def test_an_error_is_kept_with_whose_it_is(clock: ManualClock) -> None:
 def test_who_leaves_after_the_last_event_has_had_the_answer(clock: ManualClock) -> None:
     gateway = Gateway(clock)
     inbound = gateway.begin()
-    gateway.book.tell(inbound, finished())
+    gateway.tell(inbound, finished())
 
     gateway.book.after(inbound, GeneratorExit())
 
@@ -220,8 +220,8 @@ def test_a_defect_of_the_book_ends_no_run(
     ending = gateway.begin("r2")
     for name in ("take", "begin", "end", "refuse"):
         monkeypatch.setattr(gateway.memory, name, broken)
-    gateway.book.tell(inbound, text("So."))
-    gateway.book.tell(inbound, text("So."))
+    gateway.tell(inbound, text("So."))
+    gateway.tell(inbound, text("So."))
     gateway.book.after(inbound, None)
     gateway.book.after(ending, None)
     gateway.book.after(gateway.begin("r3"), None)

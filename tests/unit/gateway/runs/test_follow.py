@@ -61,15 +61,15 @@ async def next_of(chunks: AsyncGenerator[bytes, None]) -> Read:
 async def test_a_reader_has_each_event_as_it_comes_and_then_the_end(clock: ManualClock) -> None:
     gateway = Gateway(clock)
     inbound = gateway.begin()
-    gateway.book.tell(inbound, text("a"))
+    gateway.tell(inbound, text("a"))
 
     async with aclosing(event_chunks(kept(inbound), 0, READER)) as chunks:
         first = await next_of(chunks)
         waiting = asyncio.create_task(next_of(chunks))
         await settle()
-        gateway.book.tell(inbound, text("b"))
+        gateway.tell(inbound, text("b"))
         second = await waiting
-        gateway.book.tell(inbound, finished())
+        gateway.tell(inbound, finished())
         gateway.book.after(inbound, None)
         rest = [event async for chunk in chunks for event in read(chunk)]
 
@@ -88,13 +88,13 @@ async def test_readers_do_not_disturb_each_other(clock: ManualClock) -> None:
     gateway = Gateway(clock)
     inbound = gateway.begin()
     run = kept(inbound)
-    gateway.book.tell(inbound, text("a"))
+    gateway.tell(inbound, text("a"))
 
     readers = [asyncio.create_task(read_all(run, after)) for after in (0, 0, 1)]
     left = event_chunks(run, 0, READER)
     await next_of(left)
     await left.aclose()
-    gateway.book.tell(inbound, text("b"))
+    gateway.tell(inbound, text("b"))
     gateway.book.after(inbound, None)
     found = await asyncio.gather(*readers)
 
@@ -138,12 +138,12 @@ async def test_a_reader_that_is_too_slow_is_told_what_it_missed_and_ends(
 ) -> None:
     gateway = Gateway(clock, max_run_bytes=10_000)
     inbound = gateway.begin()
-    gateway.book.tell(inbound, text("a"))
+    gateway.tell(inbound, text("a"))
     chunks = event_chunks(kept(inbound), 0, READER)
     await next_of(chunks)
 
     for _ in range(40):
-        gateway.book.tell(inbound, text("x" * 500))
+        gateway.tell(inbound, text("x" * 500))
     rest = [event async for chunk in chunks for event in read(chunk)]
 
     last_missing = kept(inbound).log.first - 1

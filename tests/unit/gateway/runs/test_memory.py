@@ -41,7 +41,7 @@ def test_runs_that_live_go_only_when_nothing_else_is_left(clock: ManualClock) ->
 
     gateway.begin("second")
     gateway.begin("third")
-    gateway.book.tell(first, text("lost"))
+    gateway.tell(first, text("lost"))
     gateway.book.after(first, None)
 
     assert gateway.ids() == {"second", "third"}
@@ -90,7 +90,7 @@ def test_a_run_that_says_too_much_loses_its_oldest_events(clock: ManualClock) ->
     inbound = gateway.begin()
 
     for number in range(1000):
-        gateway.book.tell(inbound, text(f"{number}"))
+        gateway.tell(inbound, text(f"{number}"))
 
     run = kept(inbound)
     assert run.byte_count <= 10_000
@@ -117,7 +117,7 @@ def test_a_run_takes_the_place_of_an_older_one_of_its_name(clock: ManualClock) -
     older = gateway.begin("same")
 
     newer = gateway.begin("same")
-    gateway.book.tell(older, text("of the older"))
+    gateway.tell(older, text("of the older"))
     gateway.book.after(older, None)
 
     found = gateway.memory.find("", "same")
@@ -148,11 +148,11 @@ def test_whatever_happens_all_bounds_hold_after_every_step(
         if step == "begin":
             running[number] = gateway.begin(f"{number}")
         elif step == "text":
-            gateway.book.tell(inbound, text("x" * (size + 1)))
+            gateway.tell(inbound, text("x" * (size + 1)))
         elif step == "think":
-            gateway.book.tell(inbound, thinking("s" * size))
+            gateway.tell(inbound, thinking("s" * size))
         elif step == "file":
-            gateway.book.tell(inbound, finished(file(f"{size}", size)))
+            gateway.tell(inbound, finished(file(f"{size}", size)))
         elif step == "end":
             gateway.book.after(inbound, None)
         elif step == "refuse":

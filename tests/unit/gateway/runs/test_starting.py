@@ -13,6 +13,7 @@ from services.runtime.clock import ManualClock
 from services.runtime.cutoff import Cutoffs
 from services.runtime.errors import LoadShedError, RunCancelledError, SelfTimeoutError
 from sixhop.gateway.v1 import gateway_pb2
+from sixhop.type.v1 import run_pb2
 from tests.requirements import requirement
 from tests.unit.gateway.runs.made import Gateway, kept, text
 from tests.waiting import until
@@ -35,7 +36,7 @@ class Runs:
 
     async def run(
         self, inbound: Inbound, request: gateway_pb2.RunRequest
-    ) -> AsyncGenerator[gateway_pb2.RunResponse, None]:
+    ) -> AsyncGenerator[run_pb2.RunEvent, None]:
         """Run, as a desk does."""
         if self.refuses:
             raise LoadShedError("full", cause="limit")
@@ -43,7 +44,7 @@ class Runs:
         try:
             with self.cutoffs.begin(inbound.deadline, inbound, self._late) as cutoff:
                 inbound.cutoff = cutoff
-                yield gateway_pb2.RunResponse(sequence=1)
+                yield run_pb2.RunEvent(accepted=run_pb2.RunAccepted())
                 await cutoff.bound(self.let.wait())
         except BaseException as raised:
             error = raised
@@ -146,6 +147,6 @@ async def test_a_run_is_cancelled_once(runs: Runs) -> None:
 
 async def test_a_run_that_nobody_serves_yet_cannot_be_cancelled(runs: Runs) -> None:
     inbound = runs.gateway.begin()
-    runs.gateway.book.tell(inbound, text("So."))
+    runs.gateway.tell(inbound, text("So."))
 
     assert not cancel(kept(inbound))
