@@ -33,10 +33,10 @@ async def read_json(request: Request, kind: type[ModelT], settings: GatewaySetti
         ClientLeftError: the client went away while it was sending.
     """
     _require_json(request)
-    max_bytes, refusal = await _limit(request, settings)
+    max_bytes, stranger = await _limit(request, settings)
     try:
         async with asyncio.timeout(settings.http_body_timeout_s):
-            content = await _read(request, max_bytes, refusal)
+            content = await _read(request, max_bytes, stranger)
     except TimeoutError:
         raise refused_as(
             TOO_SLOW, f"did not come within {settings.http_body_timeout_s:g} s; send it faster"
@@ -65,8 +65,8 @@ def _require_json(request: Request) -> None:
         )
 
 
-async def _limit(request: Request, settings: GatewaySettings) -> tuple[int, SixhopError]:
-    """Return how much may come, before any of it is taken, and the refusal of more.
+async def _limit(request: Request, settings: GatewaySettings) -> tuple[int, SixhopError | None]:
+    """Return how much may come, before any of it is taken, and the error of who is a stranger.
 
     Of a stranger so much is taken as small requests have: the policies refuse it then, and log it.
     """
@@ -75,18 +75,18 @@ async def _limit(request: Request, settings: GatewaySettings) -> tuple[int, Sixh
         limits = await front_of(request).limits_of(credential)
     except SixhopError as error:
         return STRANGER_BYTES, error
-    max_bytes = min(settings.max_body_bytes, limits.max_body_bytes or settings.max_body_bytes)
-    refusal = refused_as(TOO_LARGE, f"is larger than {max_bytes:,} bytes; send less")
-    return max_bytes, refusal
+    return min(settings.max_body_bytes, limits.max_body_bytes or settings.max_body_bytes), None
 
 
-async def _read(request: Request, max_bytes: int, refusal: SixhopError) -> bytes:
+async def _read(request: Request, max_bytes: int, stranger: SixhopError | None) -> bytes:
     content = bytearray()
     try:
         async for chunk in request.stream():
             content += chunk
             if len(content) > max_bytes:
-                raise refusal
+                raise stranger or refused_as(
+                    TOO_LARGE, f"is larger than {max_bytes:,} bytes; send less"
+                )
     except ClientDisconnect:
         raise ClientLeftError from None
     return bytes(content)

@@ -123,7 +123,8 @@ class Extension(ReadWhole):
     """The language to answer in: `en`, `zh`, or empty to follow the question."""
     session_id: SessionName = ""
     """Groups runs of one conversation."""
-    sources: list[SourceFile] = Field(default_factory=list, max_length=MAX_ITEMS)
+    # A tuple: what has a list in it has no hash, and pydantic copies such a default each time.
+    sources: tuple[SourceFile, ...] = Field(default=(), max_length=MAX_ITEMS)
     """Files that the question is about."""
 
 

@@ -10,10 +10,10 @@ from starlette.responses import Response
 
 from gateway.config import GatewaySettings
 from gateway.desk import Desk
+from gateway.hops import hops_told
 from gateway.http.arriving import arrival_of
 from gateway.http.failing import Failure, failure_of
 from gateway.http.sse import KeepAlive
-from gateway.http.telling import hop_reports
 from gateway.runs.reading import RunReader
 from gateway.runs.starting import RunStarter
 from gateway.state.lookout import Lookout
@@ -129,9 +129,8 @@ def answer_headers(answer: gateway_pb2.AskResponse, inbound: Inbound) -> dict[st
 def budget_of(inbound: Inbound) -> dict[str, str]:
     """Return the header that tells what each hop was given and used, milliseconds."""
     told = [
-        f"{each.hop};given={each.given_s * 1000:.0f};used={each.used_s * 1000:.0f}"
-        f";left={each.left_s * 1000:.0f}"
-        for each in hop_reports(inbound)
+        f"{each['hop']};given={each['given_ms']};used={each['used_ms']};left={each['left_ms']}"
+        for each in hops_told(inbound.reports)
     ]
     return {"x-sixhop-hops": ", ".join(told)} if told else {}
 

@@ -22,7 +22,6 @@ from gateway.http.run_told import (
     ToolCallTold,
     UsageTold,
 )
-from gateway.http.telling import HopTold
 from gateway.runs.log import Told
 from gateway.runs.reading import Found, RunReader
 from gateway.runs.record import ANSWERED, RunRecord, Status
@@ -89,7 +88,7 @@ def whole(run: Run) -> RunWhole:
     address = run_address(run.record.run_id)
     return {
         **summary(run),
-        "hops": [cast(HopTold, each) for each in run.record.hops],
+        "hops": run.record.hops,
         "answer": _answer(run),
         "links": {
             "self": address,

@@ -5,7 +5,7 @@ from typing import Literal, NotRequired
 from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
-from gateway.http.telling import HopTold
+from gateway.hops import HopTold
 from gateway.runs.record import Status
 
 

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 from typing_extensions import TypedDict
 
+from gateway.hops import HopTold, hops_told
 from gateway.http.run_addresses import artifact_address
-from services.runtime.call import AttemptReport, Inbound
+from services.runtime.call import Inbound
 from services.runtime.durations import to_seconds
-from services.runtime.reports import decode_reports, encode_reports
 from sixhop.gateway.v1 import gateway_pb2
 from sixhop.type.v1 import artifact_pb2, run_pb2
 
@@ -25,22 +25,6 @@ class DegradedTold(TypedDict):
     """How old the part is, seconds; for earlier answers."""
     error_reason: str | None
     """The reason of the error behind it."""
-
-
-class HopTold(TypedDict):
-    """Says what one hop was given, used and had left, in milliseconds."""
-
-    hop: str
-    method: str
-    depth: int
-    """How many hops lie between the gateway and the one that tells it, from 1."""
-    attempt: int
-    start_ms: int
-    given_ms: int
-    used_ms: int
-    left_ms: int
-    outcome: str
-    """`OK`, or a gRPC code with the reason behind a slash."""
 
 
 class ArtifactTold(TypedDict):
@@ -87,27 +71,7 @@ def told(
         "missing_parts": list(answer.missing_parts),
         "sources": list(answer.sources),
         "artifacts": [_artifact(each, inbound) for each in answer.artifacts],
-        "hops": [report_of(each) for each in hop_reports(inbound)],
-    }
-
-
-def hop_reports(inbound: Inbound) -> list[AttemptReport]:
-    """Return what every hop behind this one was given, used and left."""
-    return decode_reports(encode_reports(inbound.reports))
-
-
-def report_of(report: AttemptReport) -> HopTold:
-    """Return what one hop was given, used and left."""
-    return {
-        "hop": report.hop,
-        "method": report.method,
-        "depth": report.depth,
-        "attempt": report.attempt,
-        "start_ms": round(report.start_s * 1000),
-        "given_ms": round(report.given_s * 1000),
-        "used_ms": round(report.used_s * 1000),
-        "left_ms": round(report.left_s * 1000),
-        "outcome": report.outcome,
+        "hops": hops_told(inbound.reports),
     }
 
 

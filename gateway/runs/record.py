@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from services.runtime.call import AttemptReport, Inbound
+from gateway.hops import HopTold
+from services.runtime.call import Inbound
 from services.runtime.errors import SixhopError
-from services.runtime.reports import decode_reports, encode_reports
 from services.runtime.status import status_info
 from services.runtime.topology import GATEWAY
 
@@ -60,7 +60,7 @@ class RunRecord:
     degradations: list[Mapping[str, Any]] = field(default_factory=list)
     missing_parts: list[str] = field(default_factory=list)
     artifacts: list[Mapping[str, Any]] = field(default_factory=list)
-    hops: list[Mapping[str, Any]] = field(default_factory=list)
+    hops: list[HopTold] = field(default_factory=list)
     """What each hop was given, used and left; there once the run has ended."""
     error: Mapping[str, Any] | None = None
     event_count: int = 0
@@ -89,21 +89,3 @@ def error_json(error: SixhopError, inbound: Inbound, now: float) -> dict[str, An
         "remaining_ms": int(facts["remainingMs"]),
         "details": facts,
     }
-
-
-def hops_json(reports: Sequence[AttemptReport]) -> list[Mapping[str, Any]]:
-    """Return what each hop was given, used and left, in milliseconds, the outermost last."""
-    return [
-        {
-            "hop": each.hop,
-            "method": each.method,
-            "depth": each.depth,
-            "attempt": each.attempt,
-            "start_ms": round(each.start_s * 1000),
-            "given_ms": round(each.given_s * 1000),
-            "used_ms": round(each.used_s * 1000),
-            "left_ms": round(each.left_s * 1000),
-            "outcome": each.outcome,
-        }
-        for each in decode_reports(encode_reports(reports))
-    ]

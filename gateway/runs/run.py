@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
+from gateway.hops import hops_told
 from gateway.runs.event_json import (
     DEGRADED,
     FINISHED,
@@ -13,7 +14,7 @@ from gateway.runs.event_json import (
     event_json,
 )
 from gateway.runs.log import EventLog, Told
-from gateway.runs.record import RunRecord, RunWords, Status, hops_json
+from gateway.runs.record import RunRecord, RunWords, Status
 from services.runtime.call import AttemptReport, Inbound
 from services.runtime.clock import Clock
 from services.runtime.doorbell import Doorbell
@@ -123,7 +124,7 @@ class Run:
         record = self.record
         record.event_count = max(record.event_count, self.log.sequence)
         if self._reports:
-            record.hops = hops_json(self._reports)
+            record.hops = hops_told(self._reports)
             self._reports = ()
         return record
 

@@ -40,12 +40,28 @@ def decode_reports(value: bytes) -> list[AttemptReport]:
 
     Starts are counted from the arrival at the hop that sent the value. Garbage holds none.
     """
+    return _decode(value, 1, 0.0)
+
+
+def flat_reports(reports: Sequence[AttemptReport]) -> list[AttemptReport]:
+    """Return a hop's own reports, each after what it was told, as its caller would decode them."""
+    found: list[AttemptReport] = []
+    room = MAX_BYTES
+    for report in reports:
+        if report.told and len(report.told) <= room:
+            room -= len(report.told)
+            found += _decode(report.told, report.depth + 1, report.start_s)
+        found.append(report)
+    return found
+
+
+def _decode(value: bytes, depth: int, arrived_s: float) -> list[AttemptReport]:
     try:
         told = HopReports.FromString(value)
     except DecodeError:
         # Reports are for people: an answer must not fail over them.
         return []
-    return list(_flat(told, 1, 0.0))
+    return list(_flat(told, depth, arrived_s))
 
 
 def _flat(told: HopReports, depth: int, arrived_s: float) -> Iterator[AttemptReport]:

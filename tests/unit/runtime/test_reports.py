@@ -3,7 +3,7 @@
 import pytest
 
 from services.runtime.call import MAX_REPORTS, AttemptReport, Inbound
-from services.runtime.reports import MAX_BYTES, decode_reports, encode_reports
+from services.runtime.reports import MAX_BYTES, decode_reports, encode_reports, flat_reports
 
 
 def report(hop: str = "model", *, start_s: float = 0.5) -> AttemptReport:
@@ -36,6 +36,28 @@ def test_what_a_callee_told_comes_back_one_deeper_and_on_its_callers_scale() -> 
 
     seen = [(one.hop, one.depth, one.start_s) for one in decode_reports(value)]
     assert seen == [("llm", 3, 2.0), ("model", 2, 1.75), ("tool", 1, 1.25)]
+
+
+def test_a_hop_reads_its_own_reports_as_its_caller_does() -> None:
+    told = encode_reports([report("llm")] * 3)
+    own = [report("tool"), report("model", start_s=1.25)._replace(told=told)]
+
+    flat = [one._replace(told=b"") for one in flat_reports(own)]
+
+    assert flat == decode_reports(encode_reports(own))
+    assert [one.depth for one in flat] == [1, 2, 2, 2, 1]
+
+
+def test_a_hop_that_is_told_too_much_keeps_to_what_its_caller_can_be_told() -> None:
+    told = encode_reports([report("x" * 3000)])
+
+    flat = flat_reports([report("model")._replace(told=told)] * 3)
+
+    assert [one.depth for one in flat] == [2, 1, 1, 1]
+
+
+def test_what_cannot_be_read_of_a_callee_leaves_the_own_report() -> None:
+    assert [one.hop for one in flat_reports([report()._replace(told=b"\xff")])] == ["model"]
 
 
 @pytest.mark.parametrize("length", [1, 127, 128, 300, 4000])
