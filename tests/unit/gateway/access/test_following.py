@@ -43,6 +43,13 @@ async def follower(tmp_path: Path, log: io.BytesIO) -> AsyncIterator[Follower[in
         yield following
 
 
+def replaced(path: Path, text: str) -> None:
+    """Give a file another content at once: who looks between two writes would find half of it."""
+    other = path.with_name("other")
+    other.write_text(text)
+    other.replace(path)
+
+
 async def looked() -> None:
     """Let the time pass after which the file is looked at again."""
     await asyncio.sleep(0)
@@ -62,9 +69,7 @@ async def test_a_change_is_found_within_a_second(follower: Follower[int]) -> Non
     follower.path.write_text("1")
     await reads(follower, 1)
 
-    other = follower.path.with_name("other")
-    other.write_text("2")
-    other.replace(follower.path)
+    replaced(follower.path, "2")
 
     await reads(follower, 2)
     assert INTERVAL_S <= 0.5
@@ -75,13 +80,13 @@ async def test_a_change_is_found_within_a_second(follower: Follower[int]) -> Non
 async def test_what_makes_no_sense_leaves_what_was_and_is_told_once(
     follower: Follower[int], log: io.BytesIO, broken: str | None
 ) -> None:
-    follower.path.write_text("1")
+    replaced(follower.path, "1")
     await reads(follower, 1)
 
     if broken is None:
         follower.path.unlink()
     else:
-        follower.path.write_text(broken)
+        replaced(follower.path, broken)
     told = "access_unreadable"
     async with asyncio.timeout(5):
         while told not in dict(events(log)):
@@ -90,7 +95,7 @@ async def test_what_makes_no_sense_leaves_what_was_and_is_told_once(
         await looked()
     assert follower.value == 1
 
-    follower.path.write_text("3")
+    replaced(follower.path, "3")
     await reads(follower, 3)
     await until(lambda: len(events(log)) == 3)
     assert [event for event, _ in events(log)] == ["access_changed", told, "access_changed"]
