@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,24 @@ SETTINGS = {
     "SIXHOP_BREAKER__OPEN_DURATION_S": "2",
 }
 CHAIN = {"gateway", "routing", "domain", "tool", "model", "llm"}
+CUT_ONCE = """
+let count = 0;
+const whole = window.fetch;
+window.fetch = async (address, options) => {
+  const answer = await whole(address, options);
+  if (!/runs.*events/.test(address)) return answer;
+  document.documentElement.dataset.streams = ++count;
+  if (count > 1) return answer;
+  const cutting = new TransformStream({
+    transform(bytes, out) {
+      out.enqueue(bytes.slice(0, 150));
+      out.error(new TypeError("the line is cut"));
+    },
+  });
+  return new Response(answer.body.pipeThrough(cutting), answer);
+};
+"""
+"""Cuts the first stream of a run's events, in the middle of one."""
 SLOW_RUNS = 3
 """So many slow calls open a breaker."""
 
@@ -164,6 +183,39 @@ def test_where_another_model_took_over_is_marked_on_its_row(visit: Visit) -> Non
     expect(page.locator("[data-testid=happened]")).to_contain_text("restarted")
     expect(page.locator("[data-testid=happened]")).to_contain_text("backup")
     visit.picture("15-another-model")
+
+
+@requirement("page:lines")
+def test_a_stream_that_is_cut_is_taken_up_where_it_was(visit: Visit, tmp_path: Path) -> None:
+    page = visit.page
+    page.add_init_script(CUT_ONCE)
+    run = _start(visit, f"hatch {json.dumps({'folder': str(tmp_path)})}", "probe_tool")
+    visit.open(f"runs/{run}")
+    page.wait_for_selector("html[data-streams='2']", state="attached")
+    (tmp_path / "open").touch()
+    visit.ended("ok")
+    shown = page.locator("[data-testid=events] li b").all_inner_texts()
+    headers = {"authorization": f"Bearer {visit.key}"}
+    told = page.request.get(f"/v1/runs/{run}/events", headers=headers).text()
+    kinds = [line[7:] for line in told.splitlines() if line.startswith("event: ")]
+    answer = page.request.get(f"/v1/runs/{run}", headers=headers).json()["answer"]["text"]
+
+    # Nothing twice, and nothing left out.
+    assert "text_delta" in kinds
+    # Pieces of text that follow one another are shown as one; the end is no event of the run.
+    assert shown == [kind for kind, _ in groupby(kinds) if kind != "ended"]
+    assert page.locator("[data-testid=answer]").inner_text() == answer
+
+
+@requirement("page:lines")
+def test_a_gateway_that_is_silent_is_shown_so_until_it_is_heard_again(
+    house: House, visit: Visit
+) -> None:
+    visit.open()
+    with house.suite.stopped(GATEWAY):
+        visit.page.wait_for_selector("#line[data-state=lost]")
+        visit.picture("18-line-lost")
+    visit.page.wait_for_selector("#line[data-state=open]")
 
 
 @requirement("page:runs")

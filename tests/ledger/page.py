@@ -39,6 +39,11 @@ PAGE: dict[str, Requirement] = {
         "The page speaks English and Chinese, and keeps what its reader has chosen.",
         "issue 5",
     ),
+    "page:lines": Requirement(
+        "A stream that is cut is taken up where it was, and a gateway that is silent is shown so "
+        "until it is heard again.",
+        "issue 5",
+    ),
     "page:narrow": Requirement(
         "The page fits the screen of a phone.",
         "issue 5",

@@ -115,20 +115,25 @@ export function operatorHeaders() {
 }
 
 /**
- * Yield the events of a stream: `{id, kind, data}`. It ends with the stream; a stream that is cut
- * raises. An EventSource could not show a key.
+ * Yield the events of a stream: `{id, kind, data}`. It ends with the stream; a stream that is cut, or
+ * silent for too long, raises. An EventSource could not show a key.
  */
-export async function* events(path, { signal, after = "", more = {} } = {}) {
+export async function* events(path, { signal, after = "", more = {}, silenceMs = 45_000 } = {}) {
   const wanted = { accept: "text/event-stream", ...more };
   if (after) wanted["last-event-id"] = String(after);
-  const answer = await send(path, { signal, headers: wanted });
-  if (answer.status === 204 || !answer.body) return;
-  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
+  const silent = new AbortController();
+  const signals = signal ? [signal, silent.signal] : [silent.signal];
+  let watch = setTimeout(() => silent.abort(), silenceMs);
   try {
+    const answer = await send(path, { signal: AbortSignal.any(signals), headers: wanted });
+    if (answer.status === 204 || !answer.body) return;
+    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = "";
     for (;;) {
       const { value, done } = await reader.read();
       if (done) return;
+      clearTimeout(watch);
+      watch = setTimeout(() => silent.abort(), silenceMs);
       rest += value;
       let end;
       while ((end = rest.indexOf("\n\n")) >= 0) {
@@ -138,7 +143,8 @@ export async function* events(path, { signal, after = "", more = {} } = {}) {
       }
     }
   } finally {
-    reader.cancel().catch(() => {});
+    clearTimeout(watch);
+    silent.abort();
   }
 }
 

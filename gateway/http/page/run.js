@@ -143,7 +143,8 @@ function happened(travel) {
 }
 
 function answer(travel) {
-  if (!travel.text && travel.over) return null;
+  const text = travel.whole ?? travel.text;
+  if (!text && travel.over) return null;
   const waiting = !travel.over;
   return h(
     "section",
@@ -151,7 +152,7 @@ function answer(travel) {
     h(
       "div",
       { class: `prose${waiting ? " writing" : ""}`, "data-testid": "answer" },
-      travel.text || h("span", { class: "muted" }, t("answer.waiting")),
+      text || h("span", { class: "muted" }, t("answer.waiting")),
     ),
   );
 }

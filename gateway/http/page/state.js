@@ -4,6 +4,7 @@ import * as api from "./api.js";
 
 const PAUSE_MS = 500;
 const MAX_PAUSE_MS = 5000;
+const SILENCE_MS = 4000; // Every process tells its state once a second.
 const KEPT_SAMPLES = 60;
 const KEPT_CHANGES = 40;
 
@@ -37,8 +38,9 @@ export function history(hop, key) {
 export async function listen() {
   let pause = PAUSE_MS;
   for (;;) {
+    const wanted = { more: api.operatorHeaders(), silenceMs: SILENCE_MS };
     try {
-      for await (const event of api.events("/v1/state/events", { more: api.operatorHeaders() })) {
+      for await (const event of api.events("/v1/state/events", wanted)) {
         if (event.kind !== "hop") throw new Error(event.data.error?.message);
         pause = PAUSE_MS;
         line.open = true;

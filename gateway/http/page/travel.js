@@ -19,7 +19,7 @@ export function newTravel(id, budgetMs = null, tenant = null) {
     marks: [],
     thinking: null,
     text: "",
-    restarts: 0,
+    whole: null, // The text as the door has it, once there is an answer.
     artifacts: [],
     sources: [],
     missing: [],
@@ -99,7 +99,6 @@ const takers = {
   },
   restarted(travel, data) {
     travel.text = "";
-    travel.restarts += 1;
     mark(travel, "restarted", data.at_ms, "model", "", data.reason);
   },
   finished(travel, data) {
@@ -137,7 +136,7 @@ export function takeRecord(travel, record) {
   travel.missing = record.missing_parts ?? [];
   travel.error = record.error ?? null;
   travel.record = record;
-  if (record.answer?.text && !travel.text) travel.text = record.answer.text;
+  travel.whole = record.answer?.text ?? null;
   if (record.answer?.sources?.length) travel.sources = record.answer.sources;
   if (record.status !== "running") travel.thinking = null;
 }
