@@ -23,6 +23,24 @@ ARGUMENTS = (
     "--disable-sync",
 )
 WIDTH, HEIGHT = 1440, 900
+CUT_ONCE = """
+let count = 0;
+const whole = window.fetch;
+window.fetch = async (address, options) => {
+  const answer = await whole(address, options);
+  if (!/runs.*events/.test(address)) return answer;
+  document.documentElement.dataset.streams = ++count;
+  if (count > 1) return answer;
+  const cutting = new TransformStream({
+    transform(bytes, out) {
+      out.enqueue(bytes.slice(0, 150));
+      out.error(new TypeError("the line is cut"));
+    },
+  });
+  return new Response(answer.body.pipeThrough(cutting), answer);
+};
+"""
+"""Cuts the first stream of a run's events, in the middle of one."""
 BOUND_MS = 15_000
 """The longest wait for something that is bound to appear."""
 
@@ -96,6 +114,18 @@ class Visit:
         self.page.fill("#operator-key", key)
         self.page.keyboard.press("Enter")
         self.page.wait_for_selector("[data-testid=authority][data-may=true]")
+
+    def start(self, question: str, agent: str) -> str:
+        """Start a run beside the page; return its id."""
+        body = json.dumps({"question": question, "agent": agent})
+        headers = {"content-type": "application/json", "authorization": f"Bearer {self.key}"}
+        started = self.page.request.post("/v1/runs", data=body, headers=headers)
+        assert started.status == 202, started.text()
+        return str(started.json()["id"])
+
+    def focused(self) -> str:
+        """Return the id of what the keyboard speaks with."""
+        return str(self.page.evaluate("document.activeElement.id"))
 
     def hops(self) -> list[str]:
         """Return the hops of the waterfall, from top to bottom."""

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
@@ -11,61 +10,22 @@ from playwright.sync_api import Browser, FilePayload, expect
 from pypdf import PdfReader
 
 from services.runtime.topology import DOMAIN, GATEWAY
-from tests.e2e.browser import Visit, running_browser, visiting
-from tests.e2e.simulators import rescued
-from tests.e2e.suite import Suite
-from tests.e2e.tenants.asking import put_key
+from tests.e2e.browser import CUT_ONCE, Visit, running_browser, visiting
+from tests.e2e.page_house import KEY, House, running_house
 from tests.requirements import requirement
 
-KEY = "open-sesame-4711"
 REPORT = "Show me revenue by region as a report"
 REPORT_ZH = "请按地区生成营收报告"
-SETTINGS = {
-    "SIXHOP_ENGINE__ENABLED": "true",
-    "SIXHOP_OPERATOR__KEY": KEY,
-    # A breaker that opens is seen to probe within the test.
-    "SIXHOP_BREAKER__OPEN_DURATION_S": "2",
-}
 CHAIN = {"gateway", "routing", "domain", "tool", "model", "llm"}
-CUT_ONCE = """
-let count = 0;
-const whole = window.fetch;
-window.fetch = async (address, options) => {
-  const answer = await whole(address, options);
-  if (!/runs.*events/.test(address)) return answer;
-  document.documentElement.dataset.streams = ++count;
-  if (count > 1) return answer;
-  const cutting = new TransformStream({
-    transform(bytes, out) {
-      out.enqueue(bytes.slice(0, 150));
-      out.error(new TypeError("the line is cut"));
-    },
-  });
-  return new Response(answer.body.pipeThrough(cutting), answer);
-};
-"""
-"""Cuts the first stream of a run's events, in the middle of one."""
 SLOW_RUNS = 3
 """So many slow calls open a breaker."""
-
-
-@dataclass(frozen=True)
-class House:
-    """Is the suite of this module, with the keys of two tenants."""
-
-    suite: Suite
-    acme: str
-    globex: str
 
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """Return the suite of this module."""
-    folder = tmp_path_factory.mktemp("page")
-    keys = folder / "keys.json"
-    acme, globex = put_key(keys, "acme"), put_key(keys, "globex")
-    with rescued(folder, SIXHOP_GATEWAY__KEYS_FILE=str(keys), **SETTINGS) as started:
-        yield House(started.suite, acme, globex)
+    with running_house(tmp_path_factory.mktemp("page")) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +110,7 @@ def test_a_breaker_is_seen_to_open_while_a_tool_is_slow_and_to_close_when_it_is_
     question = f"hatch {json.dumps({'folder': str(tmp_path)})}"
     visit.open()
     for _ in range(SLOW_RUNS - 1):
-        _start(visit, question, "probe_tool")
+        visit.start(question, "probe_tool")
     visit.ask(question, "probe_tool")
     # Live, before anyone has reported: the tool is being waited for.
     expect(page.locator("[data-testid=waterfall] tr.running[data-hop=tool]")).to_be_visible()
@@ -164,7 +124,7 @@ def test_a_breaker_is_seen_to_open_while_a_tool_is_slow_and_to_close_when_it_is_
     visit.picture("6-breaker-open")
     (tmp_path / "open").touch()
     expect(line).to_have_attribute("data-breaker", "half_open")
-    _start(visit, question, "probe_tool")
+    visit.start(question, "probe_tool")
 
     expect(line).to_have_attribute("data-breaker", "closed")
 
@@ -189,7 +149,7 @@ def test_where_another_model_took_over_is_marked_on_its_row(visit: Visit) -> Non
 def test_a_stream_that_is_cut_is_taken_up_where_it_was(visit: Visit, tmp_path: Path) -> None:
     page = visit.page
     page.add_init_script(CUT_ONCE)
-    run = _start(visit, f"hatch {json.dumps({'folder': str(tmp_path)})}", "probe_tool")
+    run = visit.start(f"hatch {json.dumps({'folder': str(tmp_path)})}", "probe_tool")
     visit.open(f"runs/{run}")
     page.wait_for_selector("html[data-streams='2']", state="attached")
     (tmp_path / "open").touch()
@@ -222,8 +182,8 @@ def test_a_gateway_that_is_silent_is_shown_so_until_it_is_heard_again(
 def test_recent_runs_are_found_by_status_and_agent_and_each_has_a_page(visit: Visit) -> None:
     page = visit.page
     visit.open()
-    well = _start(visit, "What can you do?", "chat")
-    sick = _start(visit, 'nothing {"x": 1}', "probe_tool")
+    well = visit.start("What can you do?", "chat")
+    sick = visit.start('nothing {"x": 1}', "probe_tool")
     visit.turn_to("runs")
     rows = "[data-testid=runs] tbody tr"
     expect(page.locator(f"tr[data-key='{well}']")).to_have_attribute("data-status", "ok")
@@ -308,11 +268,11 @@ def test_everything_can_be_done_with_the_keyboard_alone(visit: Visit) -> None:
     visit.open()
     press = page.keyboard.press
     press("Tab")
-    assert _focused(visit) == "skip"
+    assert visit.focused() == "skip"
     visit.picture("13-skip-link")
     press("Enter")
     press("Tab")
-    assert _focused(visit) == "question"
+    assert visit.focused() == "question"
     page.keyboard.type("What can you do?")
     press("Control+Enter")
     visit.ended("ok", "degraded")
@@ -322,7 +282,7 @@ def test_everything_can_be_done_with_the_keyboard_alone(visit: Visit) -> None:
     ring = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
     press("Enter")
     page.wait_for_selector("[data-testid=runs] tbody tr")
-    assert _focused(visit) == "main"
+    assert visit.focused() == "main"
     for _ in range(12):
         press("Tab")
         if page.evaluate("document.activeElement.closest('[data-testid=runs]') !== null"):
@@ -380,7 +340,7 @@ def test_an_operator_sees_the_runs_of_the_tenant_that_they_name(
 ) -> None:
     with visiting(browser, house.suite.url, key=house.globex) as theirs:
         theirs.open()
-        run = _start(theirs, "What can you do?", "chat")
+        run = theirs.start("What can you do?", "chat")
     with visiting(browser, house.suite.url, key=house.acme) as visit:
         page = visit.page
         visit.open("runs")
@@ -418,16 +378,3 @@ def test_what_others_write_is_text_and_never_markup(visit: Visit) -> None:
     loaded = page.evaluate("performance.getEntriesByType('resource').map((it) => it.name)")
     assert loaded
     assert all(name.startswith(page.evaluate("location.origin")) for name in loaded)
-
-
-def _start(visit: Visit, question: str, agent: str) -> str:
-    """Start a run beside the page; return its id."""
-    body = json.dumps({"question": question, "agent": agent})
-    headers = {"content-type": "application/json", "authorization": f"Bearer {visit.key}"}
-    started = visit.page.request.post("/v1/runs", data=body, headers=headers)
-    assert started.status == 202, started.text()
-    return str(started.json()["id"])
-
-
-def _focused(visit: Visit) -> str:
-    return str(visit.page.evaluate("document.activeElement.id"))

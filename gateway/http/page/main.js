@@ -8,7 +8,7 @@ import * as dependencies from "./hops.js";
 import * as operator from "./operator.js";
 import * as runs from "./runs.js";
 import { line, listen, listenAgain, onState } from "./state.js";
-import { language, loadWords, onLanguage, setLanguage, t } from "./words.js";
+import { language, loadWords, onLanguage, setLanguage, t, term } from "./words.js";
 
 const VIEWS = {
   "": ask.mount,
@@ -99,8 +99,9 @@ async function askForKey() {
 
 function showLine() {
   const place = document.getElementById("line");
-  place.dataset.state = line.open ? "open" : "lost";
-  const text = t(line.open ? "line.open" : "line.lost");
+  const state = line.open ? "open" : line.locked ? "locked" : "lost";
+  place.dataset.state = state;
+  const text = term("line", state);
   if (place.lastElementChild.textContent !== text) {
     place.lastElementChild.textContent = text;
   }

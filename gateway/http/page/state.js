@@ -12,8 +12,8 @@ const KEPT_CHANGES = 40;
 export const hops = new Map();
 /** What breakers and doors did while this page was open, the newest first. */
 export const changes = [];
-/** Whether the gateway is heard. */
-export const line = { open: false };
+/** Whether the gateway is heard, or asks for a key first. */
+export const line = { open: false, locked: false };
 
 let wake = () => {};
 const samples = new Map();
@@ -44,9 +44,11 @@ export async function listen() {
         if (event.kind !== "hop") throw new Error(event.data.error?.message);
         pause = PAUSE_MS;
         line.open = true;
+        line.locked = false;
         take(event.data);
       }
-    } catch {
+    } catch (error) {
+      line.locked = error.status === 401;
       pause = Math.min(MAX_PAUSE_MS, pause * 2);
     }
     line.open = false;
