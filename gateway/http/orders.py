@@ -1,7 +1,7 @@
 """Serves `/v1/admin`: an operator's orders to the fast-fail switch and to breakers."""
 
 from typing import Any, Literal
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
@@ -182,19 +182,29 @@ def _from_this_page(request: Request, front: Front) -> None:
     """
     host = request.headers.get("host", "")
     origin = request.headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc != host:
+    if origin is not None and _address(origin).netloc != host:
         raise PermissionDeniedError(
             "orders are taken from the page of this gateway, not from another site", cause="origin"
         )
     if front.hop.config.operator.has_key:
         return
-    name = urlsplit(f"//{host}").hostname or ""
+    name = _address(f"//{host}").hostname or ""
     if not is_loopback(name):
         raise PermissionDeniedError(
             f"without an operator's key orders are taken at a loopback address, and not at "
             f"{name[:100]}; set SIXHOP_OPERATOR__KEY",
             cause="host",
         )
+
+
+def _address(text: str) -> SplitResult:
+    try:
+        return urlsplit(text)
+    except ValueError:
+        raise PermissionDeniedError(
+            "orders are taken from the page of this gateway, and this is no address",
+            cause="origin",
+        ) from None
 
 
 async def _read(request: Request, kind: type[ModelT], front: Front) -> ModelT:

@@ -127,9 +127,15 @@ class BoundedProtocol(HttpToolsProtocol):
     def _refuse_by(self, status: str, error: SixhopError) -> None:
         if self._refused or self.transport.is_closing():
             return
-        # Into an answer that is being sent nothing can be said.
-        if self.cycle is None or self.cycle.response_complete:
+        cycle = self.cycle
+        if cycle is None or cycle.response_complete:
             self.transport.write(_refusal(status, error))
+        elif self._in_body and not self.pipeline and not cycle.response_started:
+            # Its own body is broken, and nothing has been said; who reads it is told that it ends.
+            self.transport.write(_refusal(status, error))
+            cycle.disconnected = True
+            cycle.message_event.set()
+        # Else it would be said into an answer that is being sent, or before it.
         self._linger()
 
     def _linger(self) -> None:

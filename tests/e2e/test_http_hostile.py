@@ -183,6 +183,15 @@ async def test_a_body_that_is_no_text_is_refused(suite: Suite, body: bytes) -> N
 
 
 @requirement("http:survives")
+@pytest.mark.parametrize("chunks", [b"zz\r\n", b"2\r\n{}garbage\r\n", b"-1\r\n"])
+async def test_a_body_in_broken_chunks_is_refused(suite: Suite, chunks: bytes) -> None:
+    status, answer = await said(suite, POST + b"transfer-encoding: chunked\r\n\r\n" + chunks)
+
+    assert status == 400, answer
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["reason"] == "INVALID_ARGUMENT"
+
+
+@requirement("http:survives")
 async def test_garbage_in_a_pipeline_ends_its_connection_alone(suite: Suite) -> None:
     chance = random.Random(7)
     one = b"GET /livez HTTP/1.1\r\nhost: x\r\n\r\n"

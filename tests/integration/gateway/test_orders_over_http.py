@@ -79,8 +79,9 @@ async def test_a_breaker_of_the_gateway_and_one_of_another_hop_are_held_over_htt
         ({OPERATOR_KEY: "sesame"}, 401, "wrong_key"),
         (WITH_KEY | {"origin": "http://evil.example"}, 403, "origin"),
         (WITH_KEY | {"origin": "null"}, 403, "origin"),
+        (WITH_KEY | {"origin": "http://[::1"}, 403, "origin"),
     ],
-    ids=["no key", "a wrong key", "another site", "a sandboxed site"],
+    ids=["no key", "a wrong key", "another site", "a sandboxed site", "no-address"],
 )
 async def test_who_may_not_order_is_refused_whatever_the_order(
     headers: dict[str, str], status: int, cause: str
@@ -121,8 +122,8 @@ async def test_without_a_key_only_the_machine_itself_orders_and_under_its_own_na
 @pytest.mark.parametrize(
     ("path", "body", "param"),
     [
-        ("/v1/admin/shed", SHED | {"for_s": 0}, "shed_duration"),
-        ("/v1/admin/shed", SHED | {"for_s": 1e9}, "shed_duration"),
+        ("/v1/admin/shed", SHED | {"for_s": 0}, "for_s"),
+        ("/v1/admin/shed", SHED | {"for_s": 1e9}, "for_s"),
         ("/v1/admin/shed", SHED | {"for_s": "NaN"}, "for_s"),
         ("/v1/admin/shed", SHED | {"reason": " "}, "reason"),
         ("/v1/admin/shed", SHED | {"up_to": "ALL"}, "up_to"),
