@@ -106,7 +106,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """End its answer, and the connection of whoever has still to send what it answers."""
         super().on_response_complete()
-        if self._in_body and not self.transport.is_closing():
+        if (self._in_body or self._refused) and not self.transport.is_closing():
             self._linger()
 
     def send_400_response(self, msg: str) -> None:
@@ -128,14 +128,17 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._refused or self.transport.is_closing():
             return
         cycle = self.cycle
-        if cycle is None or cycle.response_complete:
-            self.transport.write(_refusal(status, error))
-        elif self._in_body and not self.pipeline and not cycle.response_started:
+        if cycle is not None and not cycle.response_complete:
+            if not self._in_body or self.pipeline or cycle.response_started:
+                # It would be said into another answer: the end of that one closes the connection.
+                self._refused = True
+                self._stop_timer()
+                self.pipeline.clear()
+                return
             # Its own body is broken, and nothing has been said; who reads it is told that it ends.
-            self.transport.write(_refusal(status, error))
             cycle.disconnected = True
             cycle.message_event.set()
-        # Else it would be said into an answer that is being sent, or before it.
+        self.transport.write(_refusal(status, error))
         self._linger()
 
     def _linger(self) -> None:

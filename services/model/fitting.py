@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Literal
 
 from services.model.backend import Prompt
-from services.model.pace import Pace
+from services.model.pace import USUAL_RATIO, Pace
 from services.runtime.conversation import Message
 from services.runtime.errors import BudgetTooSmallError
 from services.runtime.language import language_of
@@ -50,14 +50,7 @@ def fitted(prompt: Prompt, left_s: float, pace: Pace, note: TimeNote = "always")
     """
     usable_s = left_s - max(MIN_RESERVE_S, RESERVE_RATIO * left_s)
     wanted = prompt.max_output_tokens
-    fits = pace.tokens_within(usable_s)
-    if fits is not None and fits < min(wanted, MIN_USEFUL_TOKENS):
-        first_s = pace.time_to_first_token_s() or 0.0
-        raise BudgetTooSmallError(
-            f"the provider writes {fits} tokens in the {max(0.0, usable_s):.2f} s left, after "
-            f"{first_s:.2f} s to its first; call with a longer deadline",
-            cause="time_to_tokens",
-        )
+    fits = _tokens_within(usable_s, min(wanted, MIN_USEFUL_TOKENS), pace)
     shorter = fits is not None and fits < wanted
     granted = fits if fits is not None and shorter else wanted
     language = _language(prompt.messages)
@@ -69,6 +62,30 @@ def fitted(prompt: Prompt, left_s: float, pace: Pace, note: TimeNote = "always")
     gap = "" if language == "zh" else " "
     messages = _with_note(prompt.messages, gap.join(notes)) if notes else prompt.messages
     return replace(prompt, messages=messages, max_output_tokens=granted)
+
+
+def _tokens_within(usable_s: float, least: int, pace: Pace) -> int | None:
+    """Return how many tokens there is time for; None when that is not known, or to be tried.
+
+    Raises:
+        BudgetTooSmallError: there is no time for the least, even as the provider usually writes:
+            a few slow answers of others refuse nobody.
+    """
+    sure = pace.tokens_within(usable_s)
+    if sure is None or sure >= least:
+        return sure
+    usual = pace.tokens_within(usable_s, USUAL_RATIO)
+    if usual is None or usual >= least:
+        return usual
+    if pace.try_again():
+        return None
+    first_s = pace.time_to_first_token_s() or 0.0
+    raise BudgetTooSmallError(
+        f"in the {max(0.0, usable_s):.2f} s left the provider usually writes {usual} of the "
+        f"{least} tokens that make an answer, the first after {first_s:.2f} s; call with a longer "
+        "deadline",
+        cause="time_to_tokens",
+    )
 
 
 def words_within(token_count: int, language: str) -> int:

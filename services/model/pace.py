@@ -10,8 +10,12 @@ WINDOW_S = 60.0
 """How long one generation of measurements is added to: a provider's mood holds for minutes."""
 MIN_TOKENS = 8
 """With fewer tokens after the first ones a rate is a guess."""
+USUAL_RATIO = 0.5
 SURE_RATIO = 0.9
 """What fits is told so that nine of ten answers do: a cut answer is worth less than a short one."""
+TRIAL_INTERVAL_S = 5.0
+"""When nothing was measured for so long, one answer is tried for which there is no time by what is
+known: whoever refuses all of them never learns that the provider is well again."""
 
 
 class Pace:
@@ -22,10 +26,12 @@ class Pace:
         self._clock = clock
         self._firsts = AgingLengths(WINDOW_S)
         self._intervals = AgingLengths(WINDOW_S)
+        self._learned_at = clock.now()
 
     def note_first(self, length_s: float) -> None:
         """Take the time from the request to the first content."""
-        self._firsts.add(self._clock.now(), length_s)
+        self._learned_at = self._clock.now()
+        self._firsts.add(self._learned_at, length_s)
 
     def note_rate(self, token_count: float, length_s: float) -> None:
         """Take how long the tokens after the first content took; too few of them say nothing."""
@@ -34,22 +40,30 @@ class Pace:
 
     def time_to_first_token_s(self) -> float | None:
         """Return the usual time to the first token; None while too few are known."""
-        return self._firsts.percentile(self._clock.now(), 0.5)
+        return self._firsts.percentile(self._clock.now(), USUAL_RATIO)
 
     def tokens_per_second(self) -> float | None:
         """Return the usual rate once it writes; None while too little is known."""
-        interval_s = self._intervals.percentile(self._clock.now(), 0.5)
+        interval_s = self._intervals.percentile(self._clock.now(), USUAL_RATIO)
         return 1 / interval_s if interval_s else None
 
-    def tokens_within(self, length_s: float) -> int | None:
-        """Return how many tokens nine of ten answers have after a time; None when not known."""
+    def tokens_within(self, length_s: float, ratio: float = SURE_RATIO) -> int | None:
+        """Return how many tokens this part of the answers has after a time; None when not known."""
         now = self._clock.now()
-        first_s = self._firsts.percentile(now, SURE_RATIO)
-        interval_s = self._intervals.percentile(now, SURE_RATIO)
+        first_s = self._firsts.percentile(now, ratio)
+        interval_s = self._intervals.percentile(now, ratio)
         if first_s is None or not interval_s:
             return None
         # The first token is there when the rest begins.
         return max(0, int(1 + (length_s - first_s) / interval_s)) if length_s >= first_s else 0
+
+    def try_again(self) -> bool:
+        """Tell whether nothing was learned for so long that an answer had better be tried."""
+        now = self._clock.now()
+        if now < self._learned_at + TRIAL_INTERVAL_S:
+            return False
+        self._learned_at = now
+        return True
 
 
 class PacedWire:

@@ -207,6 +207,23 @@ async def test_garbage_in_a_pipeline_ends_its_connection_alone(suite: Suite) -> 
     assert resident_bytes(suite) - before < GROWTH_BYTES
 
 
+@requirement("http:survives")
+async def test_garbage_after_a_request_takes_no_answer_from_it(suite: Suite) -> None:
+    garbage = b"\x00\xff\x16\x03garbage\r\n\r\n"
+
+    answers = [
+        await said(suite, b"GET /livez HTTP/1.1\r\nhost: x\r\n\r\n" + garbage) for _ in range(5)
+    ]
+    status, answer = await said(
+        suite, asking(question()).replace(b"close", b"keep-alive") + garbage
+    )
+
+    assert [status for status, _ in answers] == [200] * 5
+    assert status == 200
+    assert b'"finish_reason"' in answer
+    assert not [line for line in suite.child("gateway").events() if line["event"] == "defect"]
+
+
 @requirement("http:slow-reader")
 async def test_a_client_that_does_not_read_its_stream_is_let_go(suite: Suite) -> None:
     long_word = "word" * 500

@@ -56,6 +56,11 @@ MODEL_TIME: dict[str, Requirement] = {
         "language and without a change to what the user wrote.",
         "design 7",
     ),
+    "time-to-tokens:few-slow-refuse-nobody": Requirement(
+        "A few slow answers refuse no short deadline that the usual answer keeps, and while none "
+        "is served one is tried now and then.",
+        "issue 4",
+    ),
     "time-to-tokens:fits": Requirement(
         "max_tokens is what the measured time to the first token and the measured rate deliver in "
         "the time left; never above the caller's, and never below what is useful.",

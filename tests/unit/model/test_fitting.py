@@ -11,7 +11,7 @@ from services.model.fitting import (
     fitted,
     words_within,
 )
-from services.model.pace import Pace
+from services.model.pace import TRIAL_INTERVAL_S, Pace
 from services.runtime.clock import ManualClock
 from services.runtime.conversation import Message
 from services.runtime.errors import BudgetTooSmallError
@@ -99,10 +99,43 @@ def test_what_is_said_of_the_time_is_a_setting(note: TimeNote, told: tuple[str, 
 def test_a_time_that_does_not_suffice_for_a_sentence_is_refused() -> None:
     pace, _ = measured(1.0, 0.1)
 
-    with pytest.raises(BudgetTooSmallError, match=r"writes \d+ tokens in the 2\.\d+ s left") as at:
+    with pytest.raises(BudgetTooSmallError, match=r"in the 2\.25 s left .* 13 of the 16") as at:
         fitted(prompt(), 2.5, pace)
 
     assert at.value.cause == "time_to_tokens"
+
+
+@requirement("time-to-tokens:few-slow-refuse-nobody")
+def test_a_few_slow_answers_of_others_refuse_nobody() -> None:
+    pace, _ = measured(0.4, 0.02)
+    for _ in range(2):
+        pace.note_first(20.0)
+        pace.note_rate(100, 50.0)
+
+    found = fitted(prompt(wanted=20), 2.5, pace)
+
+    assert pace.tokens_within(2.25) == 0
+    assert found.max_output_tokens == 20
+
+
+@requirement("time-to-tokens:few-slow-refuse-nobody")
+def test_while_nothing_is_learned_one_answer_is_tried_now_and_then() -> None:
+    pace, clock = measured(5.0, 0.1)
+
+    def tried() -> bool:
+        try:
+            return fitted(prompt(wanted=20), 2.5, pace).max_output_tokens == 20
+        except BudgetTooSmallError:
+            return False
+
+    at_once = tried()
+    clock.advance(TRIAL_INTERVAL_S)
+    later = [tried() for _ in range(3)]
+    clock.advance(TRIAL_INTERVAL_S)
+
+    assert not at_once
+    assert later == [True, False, False]
+    assert tried()
 
 
 def test_a_caller_that_wants_a_word_gets_it_where_a_sentence_has_no_time() -> None:
