@@ -76,3 +76,10 @@ def test_the_readme_names_the_two_commands_and_stays_short() -> None:
     assert "\ndemo:" in makefile
     assert "\ntest:" in makefile
     assert len(README.splitlines()) <= MAX_LINES
+
+
+@requirement("readme:true")
+def test_its_curl_says_that_it_sends_json_as_the_door_wants_it() -> None:
+    (asking,) = [line for line in README.splitlines() if line.startswith("curl ")]
+
+    assert " --json " in asking
