@@ -23,19 +23,19 @@ def check_allowance(
     if request.agent:
         check_agent(inbound, request.agent)
     where = f"[{SECTION}.{tenant or DEFAULT}]"
-    size = request.ByteSize() if limits.max_body_bytes is not None else 0
-    if limits.max_body_bytes is not None and size > limits.max_body_bytes:
+    most = limits.max_body_bytes
+    if most is not None and (size := request.ByteSize()) > most:
         raise _too_large(
             "request",
-            f"has {size:,} bytes, and this tenant's may have {limits.max_body_bytes:,}; send less "
+            f"has {size:,} bytes, and this tenant's may have {most:,}; send less "
             f"(max_body_bytes in {where})",
         )
-    chars = prompt_chars(request.question) if limits.max_prompt_chars is not None else 0
-    if limits.max_prompt_chars is not None and chars > limits.max_prompt_chars:
+    most = limits.max_prompt_chars
+    if most is not None and (chars := prompt_chars(request.question)) > most:
         raise _too_large(
             "question",
-            f"has {chars:,} characters with its history, and this tenant's may have "
-            f"{limits.max_prompt_chars:,}; shorten it (max_prompt_chars in {where})",
+            f"has {chars:,} characters with its history, and this tenant's may have {most:,}; "
+            f"shorten it (max_prompt_chars in {where})",
         )
 
 

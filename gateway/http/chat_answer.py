@@ -1,6 +1,6 @@
 """Writes answers as OpenAI's clients read them, whole or in chunks."""
 
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, Literal, NotRequired
 
@@ -227,13 +227,13 @@ class Chunks:
             written += event_of(counted)
         return written + DONE
 
-    def _chunk(self, choices: Iterable[ChoiceDelta]) -> Chunk:
+    def _chunk(self, choices: list[ChoiceDelta]) -> Chunk:
         chunk: Chunk = {
             "id": self._id,
             "object": "chat.completion.chunk",
             "created": self._created,
             "model": self._model,
-            "choices": list(choices),
+            "choices": choices,
         }
         if self._include_usage:
             # As OpenAI does it: null in every chunk but the last.

@@ -41,6 +41,8 @@ class KeepAlive:
                 sent to it.
         """
         self._clock = clock
+        self.now = clock.now
+        """Returns the present instant; asked twice for every event."""
         self._after_s = after_s
         self._unread_s = unread_s
         self._streams: set[EventStream] = set()
@@ -48,10 +50,6 @@ class KeepAlive:
     def __len__(self) -> int:
         """Return how many streams are open."""
         return len(self._streams)
-
-    def now(self) -> float:
-        """Return the present instant."""
-        return self._clock.now()
 
     def add(self, stream: "EventStream") -> None:
         """Look after a stream."""

@@ -10,7 +10,7 @@ from gateway.state.view import NOT_SERVING, UNKNOWN, UNREACHABLE, HopView, heard
 from services.runtime.background import OWN_TASK
 from services.runtime.clock import Clock
 from services.runtime.errors import LoadShedError
-from services.runtime.telemetry import DEFECT, get_logger
+from services.runtime.telemetry import tell_defect
 from sixhop.runtime.v1 import runtime_pb2
 
 LINGER_S = 15.0
@@ -195,7 +195,8 @@ class Lookout:
         except UnheardError as error:
             return error.state, error.detail
         except Exception as error:  # what one process sends must not end the watch of the others
-            get_logger().error(DEFECT, traceback=f"watching {process.hop}: {error!r}")
+            error.add_note(f"while {process.hop} was watched")
+            tell_defect(error)
             return UNREACHABLE, "what it tells cannot be read"
         return NOT_SERVING, "it drains"
 
