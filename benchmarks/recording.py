@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import gc
+import itertools
 import statistics
 import time
 import tracemalloc
@@ -24,16 +25,17 @@ from sixhop.type.v1 import run_pb2
 ROUNDS = 9
 EVENTS = 2_000
 CLOCK = MonotonicClock()
+NAMES = itertools.count()
 QUESTION = run_pb2.Question(text="What was the revenue by region?")
 PER_EVENT = Target("CPU to keep one piece of text, µs", 2.0, at_least=False)
 PER_RUN = Target("CPU to keep a run beside its events, µs", 100.0, at_least=False)
 BYTES = Target("memory of one piece of text that is kept, bytes", 100.0, at_least=False)
 
 
-def inbound(number: int) -> Inbound:
+def inbound() -> Inbound:
     """Return a call that has just come."""
     now = CLOCK.now()
-    return Inbound("gateway", "Run", True, now, now + 60.0, Identity(run_id=f"{number}"))
+    return Inbound("gateway", "Run", True, now, now + 60.0, Identity(run_id=f"{next(NAMES)}"))
 
 
 def arriving() -> list[gateway_pb2.RunResponse]:
@@ -58,7 +60,7 @@ def event_us(book: RunBook) -> float:
     """Return what one event costs."""
 
     def work() -> int:
-        call = inbound(0)
+        call = inbound()
         book.begin(call, QUESTION, "")
         for response in responses:
             book.tell(call, TEXT, response.event)
@@ -90,8 +92,8 @@ def run_us(book: RunBook) -> float:
     finished = run_pb2.RunEvent(finished=run_pb2.RunFinished(agent="chat", model="m"))
 
     def work() -> int:
-        for number in range(EVENTS):
-            call = inbound(number)
+        for _ in range(EVENTS):
+            call = inbound()
             book.begin(call, QUESTION, "")
             book.tell(call, ACCEPTED, accepted)
             book.tell(call, FINISHED, finished)
@@ -105,7 +107,7 @@ async def reader_us(book: RunBook) -> float:
     """Return what one event costs for one reader that has each as it comes."""
     reader, found = RunReader(book.memory, CLOCK), []
     for _ in range(ROUNDS):
-        call, responses = inbound(0), arriving()
+        call, responses = inbound(), arriving()
         book.begin(call, QUESTION, "")
         run = call.kept
         if not isinstance(run, Run):
@@ -122,7 +124,7 @@ async def reader_us(book: RunBook) -> float:
 
 def event_bytes(book: RunBook) -> float:
     """Return what one piece of text takes that is kept."""
-    call, responses = inbound(0), arriving()
+    call, responses = inbound(), arriving()
     book.begin(call, QUESTION, "")
     gc.collect()
     tracemalloc.start()

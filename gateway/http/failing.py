@@ -8,6 +8,7 @@ import orjson
 from typing_extensions import TypedDict
 
 from services.runtime.errors import (
+    AlreadyExistsError,
     BudgetTooSmallError,
     BulkheadFullError,
     CircuitOpenError,
@@ -44,6 +45,7 @@ _STATUSES: Mapping[type[SixhopError], int] = {
     UnauthenticatedError: 401,
     PermissionDeniedError: 403,
     NotFoundError: 404,
+    AlreadyExistsError: 409,
     NotServedHereError: 409,
     LoopDetectedError: 409,
     RunCancelledError: 499,

@@ -6,7 +6,7 @@ from collections.abc import Awaitable
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from services.runtime.identity import REQUEST_ID_KEY, RUN_ID_KEY, well_formed
+from services.runtime.identity import REQUEST_ID_KEY, RUN_ID_KEY, names_run, well_formed
 from services.runtime.telemetry import tell_defect
 
 _KEY = REQUEST_ID_KEY.encode()
@@ -49,7 +49,7 @@ def _name(scope: Scope) -> str:
     if well_formed(came):
         return came
     run_id = headers.get(RUN_ID_KEY, "")
-    made = run_id if well_formed(run_id) else secrets.token_hex(16)
+    made = run_id if names_run(run_id) else secrets.token_hex(16)
     others = [pair for pair in scope["headers"] if pair[0] not in (_KEY, _RUN_KEY)]
     scope["headers"] = [*others, (_KEY, made.encode()), (_RUN_KEY, made.encode())]
     return made

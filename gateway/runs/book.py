@@ -8,7 +8,12 @@ from gateway.runs.record import RunRecord, Status, error_json
 from gateway.runs.run import Run
 from services.runtime.call import Inbound
 from services.runtime.clock import Clock
-from services.runtime.errors import RunCancelledError, SixhopError, UnauthenticatedError
+from services.runtime.errors import (
+    AlreadyExistsError,
+    RunCancelledError,
+    SixhopError,
+    UnauthenticatedError,
+)
 from services.runtime.guarding import Guard
 from services.runtime.telemetry import tell_defect
 from sixhop.type.v1 import run_pb2
@@ -48,7 +53,19 @@ class RunBook(Guard[Inbound]):
         self._share = share
 
     def begin(self, inbound: Inbound, question: run_pb2.Question, agent: str) -> None:
-        """Take a run in that the policies have let pass."""
+        """Take a run in that the policies have let pass.
+
+        Raises:
+            AlreadyExistsError: its tenant has one of this name: it would be lost by the other.
+        """
+        identity = inbound.identity
+        if self.memory.holds(identity.tenant, identity.run_id):
+            raise AlreadyExistsError(
+                f"there is a run {identity.run_id} already; look at it at "
+                f"/v1/runs/{identity.run_id}, or send another x-sixhop-run-id, or none",
+                cause="run_id",
+                details={"runId": identity.run_id},
+            )
         try:
             record = self._record(inbound)
             text = question.text

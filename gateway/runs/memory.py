@@ -47,8 +47,16 @@ class RunMemory:
         key = tenant, run_id
         return self._live.get(key) or self._ended.get(key) or self._refused.get(key)
 
+    def holds(self, tenant: str, run_id: str) -> bool:
+        """Tell whether a tenant has a run of a name that has begun, whether or not it has ended."""
+        key = tenant, run_id
+        return key in self._live or key in self._ended
+
     def begin(self, run: Run) -> None:
-        """Keep a run that has begun; an older one of its name goes."""
+        """Keep a run that has begun; one of its name that was refused goes.
+
+        Whoever begins it has made sure that none of its name is held.
+        """
         self._replace(run)
         self._live[run.key] = run
         self._make_room(run)
@@ -72,7 +80,9 @@ class RunMemory:
         self._make_room(run)
 
     def refuse(self, run: Run) -> None:
-        """Keep a run that never began; it takes no place from those that did."""
+        """Keep a run that never began; it takes no place from those that did, nor their name."""
+        if self.holds(*run.key):
+            return
         self._replace(run)
         self._refused[run.key] = run
         while len(self._refused) > self._settings.max_refused_count:

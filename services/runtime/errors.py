@@ -10,6 +10,7 @@ SixhopError
 │   ├── CircuitOpenError          ABORTED              CIRCUIT_OPEN
 │   └── LoopDetectedError         ABORTED              LOOP_DETECTED
 ├── CallerError                   the caller's mistake
+│   ├── AlreadyExistsError        ALREADY_EXISTS       ALREADY_EXISTS
 │   ├── InvalidArgumentError      INVALID_ARGUMENT     INVALID_ARGUMENT
 │   ├── NotFoundError             NOT_FOUND            NOT_FOUND
 │   ├── NotServedHereError        FAILED_PRECONDITION  NOT_SERVED_HERE
@@ -172,6 +173,13 @@ class LoopDetectedError(RejectedError):
 
 class CallerError(SixhopError):
     """Blames the caller; the same call fails again."""
+
+
+class AlreadyExistsError(CallerError):
+    """Says that the name which the caller gives to something is taken."""
+
+    code = Code.ALREADY_EXISTS
+    reason = "ALREADY_EXISTS"
 
 
 class InvalidArgumentError(CallerError):

@@ -25,6 +25,8 @@ _TRACE = re.compile(r"[0-9a-f]{32}")
 _TRACE_ID = slice(3, 35)
 """Where the name of the trace stands in a traceparent."""
 _ID = re.compile(r"[\x21-\x7e]{1,128}")
+_NO_SEGMENT = re.compile(r"\.{1,2}|.*/.*")
+"""What cannot stand between two slashes of an address, even when it is escaped."""
 
 
 def read_identity(metadata: Iterable[tuple[str, str | bytes]]) -> Identity:
@@ -79,8 +81,13 @@ def write_identity(identity: Identity) -> list[tuple[str, str]]:
 
 
 def well_formed(name: str) -> bool:
-    """Tell whether a client's name for a request or a run is kept."""
+    """Tell whether a client's name for a request is kept."""
     return _ID.fullmatch(name) is not None
+
+
+def names_run(name: str) -> bool:
+    """Tell whether a client's name for a run is kept: it must do for an address, too."""
+    return well_formed(name) and _NO_SEGMENT.fullmatch(name) is None
 
 
 def edge_identity(identity: Identity) -> Identity:
@@ -91,7 +98,7 @@ def edge_identity(identity: Identity) -> Identity:
     key may say whose run it is.
     """
     run_id, traceparent = identity.run_id, identity.traceparent
-    if run_id == traceparent[_TRACE_ID] or not well_formed(run_id):
+    if run_id == traceparent[_TRACE_ID] or not names_run(run_id):
         run_id = secrets.token_hex(16)
     if not _TRACEPARENT.fullmatch(traceparent):
         trace_id = run_id if _TRACE.fullmatch(run_id) else secrets.token_hex(16)

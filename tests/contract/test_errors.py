@@ -38,6 +38,7 @@ from tests.contract.wire import (
 from tests.requirements import requirement
 
 PASSED_ON = {
+    "ALREADY_EXISTS",
     "INVALID_ARGUMENT",
     "NOT_FOUND",
     "NOT_SERVED_HERE",

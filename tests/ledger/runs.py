@@ -45,6 +45,11 @@ RUNS: dict[str, Requirement] = {
         "Nothing that goes wrong with keeping a run ends or delays it.",
         "issue 5",
     ),
+    "runs:one-of-a-name": Requirement(
+        "While a run of a tenant is kept, no other one takes its name, whichever door it comes by: "
+        "the second is refused, and the first stays as it is.",
+        "issue 5",
+    ),
     "runs:own-tenant": Requirement(
         "A tenant sees its own runs and nobody else's.",
         "issue 5",

@@ -26,6 +26,7 @@ CONTRACT = {
         Outcome.IGNORED,
     ),
     "DEADLINE_MISSING": ("DeadlineMissingError", Code.INVALID_ARGUMENT, Outcome.IGNORED),
+    "ALREADY_EXISTS": ("AlreadyExistsError", Code.ALREADY_EXISTS, Outcome.IGNORED),
     "INVALID_ARGUMENT": ("InvalidArgumentError", Code.INVALID_ARGUMENT, Outcome.IGNORED),
     "NOT_FOUND": ("NotFoundError", Code.NOT_FOUND, Outcome.IGNORED),
     "NOT_SERVED_HERE": ("NotServedHereError", Code.FAILED_PRECONDITION, Outcome.IGNORED),

@@ -13,6 +13,7 @@ from services.runtime.identity import (
     read_identity,
     write_identity,
 )
+from tests.requirements import requirement
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 WHOLE = Identity("run-1", "request-1", "acme", Criticality.SHEDDABLE_PLUS, TRACE, True)
@@ -55,6 +56,23 @@ def test_the_edge_replaces_ids_that_are_not_well_formed(odd: str) -> None:
     assert made.run_id != odd
     assert len(made.run_id) == 32
     assert made.request_id == made.run_id
+
+
+@requirement("runs:one-of-a-name")
+@pytest.mark.parametrize("odd", ["a/b", "/", "/v1", ".", ".."])
+def test_the_edge_replaces_names_of_runs_that_no_address_can_hold(odd: str) -> None:
+    sent = read_identity(((RUN_ID_KEY, odd), (REQUEST_ID_KEY, odd + "?")))
+
+    made = edge_identity(sent)
+
+    assert len(made.run_id) == 32
+    assert made.request_id == odd + "?"
+
+
+@requirement("runs:one-of-a-name")
+@pytest.mark.parametrize("name", ["a.b", "...", ".a", "100%", "a?b#c", "\\", "~!*'()"])
+def test_the_edge_keeps_names_of_runs_that_an_address_can_hold_escaped(name: str) -> None:
+    assert edge_identity(read_identity(((RUN_ID_KEY, name),))).run_id == name
 
 
 @pytest.mark.parametrize(

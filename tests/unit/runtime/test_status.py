@@ -31,6 +31,7 @@ from tests.requirements import requirement
 DetailT = TypeVar("DetailT", bound=Message)
 
 PASSED_ON = {
+    "ALREADY_EXISTS",
     "INVALID_ARGUMENT",
     "NOT_FOUND",
     "NOT_SERVED_HERE",

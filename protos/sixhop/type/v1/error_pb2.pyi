@@ -60,6 +60,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """The agent took the same action with the same arguments twice; the run ends: ABORTED."""
     ERROR_REASON_RUN_CANCELLED: _ErrorReason.ValueType  # 18
     """The run was ended by its address, for its tenant: CANCELLED."""
+    ERROR_REASON_ALREADY_EXISTS: _ErrorReason.ValueType  # 19
+    """A run of this name is kept already; the new one has not begun: ALREADY_EXISTS."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Names why a call failed; `ErrorInfo.reason` is the value without its prefix.
@@ -106,4 +108,6 @@ ERROR_REASON_LOOP_DETECTED: ErrorReason.ValueType  # 17
 """The agent took the same action with the same arguments twice; the run ends: ABORTED."""
 ERROR_REASON_RUN_CANCELLED: ErrorReason.ValueType  # 18
 """The run was ended by its address, for its tenant: CANCELLED."""
+ERROR_REASON_ALREADY_EXISTS: ErrorReason.ValueType  # 19
+"""A run of this name is kept already; the new one has not begun: ALREADY_EXISTS."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

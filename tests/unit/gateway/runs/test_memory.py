@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.runtime.clock import ManualClock
-from services.runtime.errors import LoadShedError
+from services.runtime.errors import AlreadyExistsError, LoadShedError
+from sixhop.type.v1 import run_pb2
 from tests.requirements import requirement
 from tests.unit.gateway.runs.made import Gateway, file, finished, kept, text, thinking, words_of
 
@@ -111,19 +112,51 @@ def test_a_file_that_does_not_fit_is_not_kept_and_that_is_told(clock: ManualCloc
     ]
 
 
-@requirement("runs:bounded")
-def test_a_run_takes_the_place_of_an_older_one_of_its_name(clock: ManualClock) -> None:
+@requirement("runs:one-of-a-name")
+@pytest.mark.parametrize("live", [True, False], ids=["live", "ended"])
+def test_no_run_takes_the_name_of_one_that_is_kept(clock: ManualClock, live: bool) -> None:
     gateway = Gateway(clock)
-    older = gateway.begin("same")
+    first = gateway.begin("same")
+    gateway.tell(first, finished(file()))
+    if not live:
+        gateway.book.after(first, None)
+    second, third = gateway.arrive("same"), gateway.arrive("same")
 
-    newer = gateway.begin("same")
-    gateway.tell(older, text("of the older"))
-    gateway.book.after(older, None)
+    with pytest.raises(AlreadyExistsError, match="/v1/runs/same"):
+        gateway.book.begin(second, run_pb2.Question(text="Again?"), "chat")
+    gateway.book.after(second, AlreadyExistsError("same"))
+    gateway.book.after(third, LoadShedError("full", cause="limit"))
 
     found = gateway.memory.find("", "same")
-    assert found is kept(newer)
-    assert found.live
+    assert found is kept(first)
+    assert (found.gone, found.live, set(found.files)) == (False, live, {"report.pdf"})
+    assert found.record.error is None
+    assert len(gateway.memory) == 1
     assert gateway.memory.byte_count == found.byte_count
+
+
+@requirement("runs:one-of-a-name")
+def test_the_name_of_a_run_that_was_refused_or_is_another_tenants_is_free(
+    clock: ManualClock,
+) -> None:
+    gateway = Gateway(clock)
+    gateway.begin("same", tenant="other")
+    gateway.book.after(gateway.arrive("same"), LoadShedError("full", cause="limit"))
+
+    again = gateway.begin("same")
+
+    assert gateway.memory.find("", "same") is kept(again)
+    assert len(gateway.memory) == 2
+
+
+@requirement("runs:one-of-a-name")
+def test_the_name_of_a_run_that_is_not_kept_any_more_is_free(clock: ManualClock) -> None:
+    gateway = Gateway(clock, max_age_s=60.0)
+    gateway.ended("same")
+    clock.advance(61.0)
+    gateway.memory.tidy()
+
+    assert kept(gateway.begin("same")).live
 
 
 @requirement("runs:bounded")
@@ -146,7 +179,8 @@ def test_whatever_happens_all_bounds_hold_after_every_step(
     for step, number, size in steps:
         inbound = running[number]
         if step == "begin":
-            running[number] = gateway.begin(f"{number}")
+            if not gateway.memory.holds("", f"{number}"):
+                running[number] = gateway.begin(f"{number}")
         elif step == "text":
             gateway.tell(inbound, text("x" * (size + 1)))
         elif step == "think":

@@ -72,8 +72,9 @@ async def test_a_run_is_written_as_it_is_by_then_and_once(clock: ManualClock) ->
         await later(clock, 0.2)
         gateway.book.after(inbound, None)
         outbox.put(kept(inbound))
-        outbox.put(gateway.ended("r2"))
-        outbox.put(gateway.ended("r2"))
+        other = gateway.ended("r2")
+        outbox.put(other)
+        outbox.put(other)
         await later(clock, 0.2)
 
     assert store.batches == [["r1 running"], ["r1 ok", "r2 ok"]]
