@@ -12,6 +12,8 @@ from services.runtime.errors import NotFoundError, NotServedHereError, SelfUnava
 
 LOOK_S = 0.25
 """How often a run of another gateway is looked at by who waits for its end."""
+GRACE_S = 10.0
+"""How long after its deadline it is still looked for when what gateways share cannot be asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,14 @@ class RunReader:
 
         What another gateway's run says meanwhile stays there. Bounded: a run that tells no more is
         not kept for longer than its deadline.
+
+        Raises:
+            SelfUnavailableError: its deadline has passed, and what gateways share cannot be asked.
         """
+        record = run.record
+        deadline_s = (record.started_ms + (record.budget_ms or 0)) / 1000
+        left_s = deadline_s - self._clock.utc().timestamp()
+        until = self._clock.now() + max(0.0, left_s) + GRACE_S
         while True:
             await self._clock.sleep(LOOK_S)
             try:
@@ -109,6 +118,8 @@ class RunReader:
             except NotFoundError:
                 return None
             except SelfUnavailableError:
+                if self._clock.now() >= until:
+                    raise
                 continue
             if not now.live:
                 return now
