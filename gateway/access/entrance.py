@@ -36,6 +36,7 @@ class Entrance:
     ) -> None:
         """Take the rule, the keys, the tokens that are believed, if any, and the clock."""
         self._open = settings.open
+        self._http_host = settings.http_host or settings.host
         self._asks_for_keys = settings.keys_file is not None
         self._keys = keys
         self._tokens = tokens
@@ -45,6 +46,14 @@ class Entrance:
     def asks(self) -> bool:
         """Return whether callers are asked who they are; once there were keys, for good."""
         return self._asks_for_keys or self._keys.value is not None or self._tokens is not None
+
+    def why_operator_key(self) -> str:
+        """Return why orders need the operator's key here; empty when they do not."""
+        if self.asks:
+            return "callers need keys here"
+        if not is_loopback(self._http_host):
+            return f"the HTTP door listens on {self._http_host}"
+        return ""
 
     def rule(self) -> str:
         """Return who may come in, for people."""
@@ -117,6 +126,7 @@ async def open_entrance(hop: Hop, settings: GatewaySettings) -> AsyncIterator[En
             await stack.enter_async_context(background(source.keep()))
             tokens = Tokens(settings.jwt, source)
         entrance = Entrance(settings, keys, tokens, hop.clock)
+        hop.runtime.orders.authority.why_key = entrance.why_operator_key
         if hop.tenancy is not None:
             hop.tenancy.identification.authenticate = entrance.authenticate
             url = settings.quota_redis_url.get_secret_value()

@@ -30,9 +30,12 @@ class HopHealth(TypedDict):
     """Of each dependency that it has called: `closed`, `open` or `half_open`."""
 
 
-class HealthPage(Status):
+class HealthPage(TypedDict):
     """Tells what the process can take."""
 
+    status: str
+    """`ok` when every process of the suite is ready, `degraded` when this one is and another is
+    not, or why this one is not."""
     estimated_qps: float | None
     """How many more calls per second it can take now; null while that is not known."""
     avg_latency_ms: float | None
@@ -57,11 +60,13 @@ async def health(request: Request) -> Response:
     front = front_of(request)
     state = front.hop.runtime.state
     average_s = state.activity.average_s()
+    hops = [_hop(each) for each in await front.lookout.glimpse()]
+    status = "ok" if all(each["ready"] for each in hops) else "degraded"
     page: HealthPage = {
-        "status": "ok" if state.health.ready else state.health.detail or "not ready",
+        "status": status if state.health.ready else state.health.detail or "not ready",
         "estimated_qps": state.estimated_qps(),
         "avg_latency_ms": round(1000 * average_s, 3) if average_s else None,
-        "hops": [_hop(each) for each in await front.lookout.glimpse()],
+        "hops": hops,
     }
     return Response(orjson.dumps(page), 200 if state.health.ready else 503, media_type=JSON)
 

@@ -24,6 +24,8 @@ from services.runtime.orders import (
     MAX_ORDER_S,
     MAX_REASON_CHARS,
     OPERATOR_KEY,
+    Giver,
+    giver_of,
     is_loopback,
 )
 from sixhop.runtime.v1 import runtime_pb2
@@ -112,7 +114,7 @@ async def may_order(request: Request) -> Response:
     front = front_of(request)
     try:
         _from_this_page(request, front)
-        front.hop.runtime.orders.authority.check(_key(request))
+        front.hop.runtime.orders.switch_for(_giver(request))
     except SixhopError as error:
         return _json(Permission(may_order=False, cause=error.cause, message=error.message))
     return _json(Permission(may_order=True, cause="", message=""))
@@ -129,7 +131,7 @@ async def shed(request: Request) -> Response:
         up_to=int(Criticality[asked.up_to]),  # type: ignore[arg-type]  # the same numbers
         operator_name=asked.operator,
     )
-    given = front.hop.runtime.orders.shed(order, _key(request), _peer(request))
+    given = front.hop.runtime.orders.shed(order, _giver(request))
     return _json(Shed(order=shed_order(given.order)))
 
 
@@ -137,9 +139,7 @@ async def end_shed(request: Request) -> Response:
     """Open the door again."""
     front = front_of(request)
     _from_this_page(request, front)
-    ended = front.hop.runtime.orders.end(
-        runtime_pb2.EndShedRequest(), _key(request), _peer(request)
-    )
+    ended = front.hop.runtime.orders.end(runtime_pb2.EndShedRequest(), _giver(request))
     order = shed_order(ended.ended) if ended.HasField("ended") else None
     return _json(ShedEnded(ended=order))
 
@@ -156,7 +156,7 @@ async def breaker(request: Request) -> Response:
         reason=asked.reason,
         operator_name=asked.operator,
     )
-    made = await order_breaker(front.hop, asked.hop, order, _key(request), _peer(request))
+    made = await order_breaker(front.hop, asked.hop, order, _giver(request))
     return _json(Held(hop=asked.hop, processes=[_obeyed(each) for each in made]))
 
 
@@ -173,9 +173,9 @@ def _obeyed(made: Obeyed) -> ProcessHeld:
 def _from_this_page(request: Request, front: Front) -> None:
     """Refuse what another site has a browser send.
 
-    Without a key, orders rest on where the gateway listens; but a browser on that machine calls it
-    for any page that it shows. Such a call names the page it comes from, or, where a name was made
-    to point here, the other name as its host.
+    Without a key, orders rest on where the gateway listens, as `Authority` says; but a browser on
+    that machine calls it for any page that it shows. Such a call names the page it comes from, or,
+    where a name was made to point here, the other name as its host. Programs name any host.
 
     Raises:
         PermissionDeniedError: it is another page's.
@@ -215,13 +215,10 @@ async def _read(request: Request, kind: type[ModelT], front: Front) -> ModelT:
     return await read_json(request, kind, front.settings)
 
 
-def _key(request: Request) -> str | None:
-    return request.headers.get(OPERATOR_KEY)
-
-
-def _peer(request: Request) -> str:
+def _giver(request: Request) -> Giver:
     client = request.client
-    return "" if client is None else f"http:{client.host}:{client.port}"
+    peer = "" if client is None else f"http:{client.host}:{client.port}"
+    return giver_of(request.headers.items(), peer)
 
 
 def _json(document: Any) -> Response:
@@ -232,7 +229,7 @@ _KEY = Parameter(
     name=OPERATOR_KEY,
     where="header",
     description="The operator's key; without one configured, orders are taken at a loopback "
-    "address alone.",
+    "address alone, and only while callers need no key either.",
 )
 _ERRORS = (400, 401, 403, 404, 409, 502, 503)
 ORDER_OPERATIONS = (

@@ -9,7 +9,7 @@ import grpc
 from gateway.addresses import addresses
 from services.runtime.client import open_channel
 from services.runtime.errors import Code, NotFoundError, SixhopError
-from services.runtime.orders import OPERATOR_KEY
+from services.runtime.orders import OPERATOR_KEY, Giver
 from services.runtime.process import Hop
 from services.runtime.status import DETAILS_KEY, from_status
 from services.runtime.topology import GATEWAY
@@ -30,30 +30,31 @@ class Obeyed:
 
 
 async def order_breaker(
-    hop: Hop, at: str, request: runtime_pb2.OrderBreakerRequest, key: str | None, peer: str
+    hop: Hop, at: str, request: runtime_pb2.OrderBreakerRequest, giver: Giver
 ) -> Sequence[Obeyed]:
     """Give the order to every process of a hop; return what each made of it.
 
-    The key travels as it was shown: this gateway lends its own to nobody.
+    The key travels as it was shown: this gateway lends its own to nobody. Inner hops without a key
+    trust whoever reaches them, so it lets nobody through who may not order here.
 
     Args:
         hop: the gateway.
         at: the hop whose breakers are meant.
         request: the order.
-        key: the operator's key as it came, if it did.
-        peer: who orders, for the log.
+        giver: who gives it.
 
     Raises:
         NotFoundError: there is no such hop.
-        SixhopError: no process obeys; the error of the first one.
+        SixhopError: who asks may not order, or no process obeys; the error of the first one.
     """
+    hop.runtime.breaker_orders.admit(request, giver)
     found = [address for name, address in addresses(hop.config) if name == at]
     if not found:
         raise NotFoundError("hop", at[:100], hop.config.processes)
     if at == GATEWAY:
-        answer = hop.runtime.breaker_orders.order(request, key, peer)
+        answer = hop.runtime.breaker_orders.order(request, giver)
         return [Obeyed(address=found[0], answer=answer)]
-    made = await asyncio.gather(*(_order(at, address, request, key) for address in found))
+    made = await asyncio.gather(*(_order(at, address, request, giver.key) for address in found))
     if all(each.error is not None for each in made):
         for each in made:
             if each.error is not None:

@@ -13,6 +13,7 @@ from services.runtime.orders import (
     MAX_OPERATOR_CHARS,
     MAX_REASON_CHARS,
     Authority,
+    Giver,
     check_operator,
     checked_length_s,
     checked_reason,
@@ -43,14 +44,13 @@ class BreakerOrders:
         self._log = get_logger()
 
     def order(
-        self, request: runtime_pb2.OrderBreakerRequest, key: str | None, peer: str
+        self, request: runtime_pb2.OrderBreakerRequest, giver: Giver
     ) -> runtime_pb2.OrderBreakerResponse:
         """Hold a breaker, or reset it.
 
         Args:
             request: the order.
-            key: the operator's key as it came, if it did.
-            peer: who calls, for the log.
+            giver: who gives it.
 
         Raises:
             UnauthenticatedError: the key is missing or wrong.
@@ -59,17 +59,11 @@ class BreakerOrders:
             InvalidArgumentError: a field is wrong.
             NotFoundError: this process has not called such a dependency.
         """
+        self.admit(request, giver)
         try:
-            self._authority.check(key)
             policies = self._enforcing()
         except SixhopError as error:
-            self._log.warning(
-                ORDER_REFUSED,
-                order=_ORDERS.get(request.order, ""),
-                operator=request.operator_name[:MAX_OPERATOR_CHARS],
-                peer=peer,
-                cause=error.cause,
-            )
+            self._tell_refused(request, giver, error)
             raise
         reason, hold_s = _checked(request)
         breakers = policies.breakers
@@ -88,12 +82,36 @@ class BreakerOrders:
             order=_ORDERS[request.order],
             dependency=request.key,
             operator=request.operator_name,
-            peer=peer,
+            peer=giver.peer,
             problem=reason,
             lasts_s=round(hold_s, 3) or None,
         )
         (now,) = [each for each in dependency_snapshots(policies) if each.key == request.key]
         return runtime_pb2.OrderBreakerResponse(pod=self._pod, dependency=now)
+
+    def admit(self, request: runtime_pb2.OrderBreakerRequest, giver: Giver) -> None:
+        """Let an operator pass, whichever process the order is for.
+
+        Raises:
+            UnauthenticatedError: the key is missing or wrong.
+            PermissionDeniedError: nobody may give orders here.
+        """
+        try:
+            self._authority.check(giver)
+        except SixhopError as error:
+            self._tell_refused(request, giver, error)
+            raise
+
+    def _tell_refused(
+        self, request: runtime_pb2.OrderBreakerRequest, giver: Giver, error: SixhopError
+    ) -> None:
+        self._log.warning(
+            ORDER_REFUSED,
+            order=_ORDERS.get(request.order, ""),
+            operator=request.operator_name[:MAX_OPERATOR_CHARS],
+            peer=giver.peer,
+            cause=error.cause,
+        )
 
     def _enforcing(self) -> ClientPolicies:
         if self._policies is None:

@@ -8,7 +8,7 @@ import grpc
 from services.runtime.breaker_orders import BreakerOrders
 from services.runtime.durations import to_seconds
 from services.runtime.errors import SixhopError
-from services.runtime.orders import OPERATOR_KEY, Orders
+from services.runtime.orders import Giver, Orders, giver_of
 from services.runtime.process_state import ProcessState
 from services.runtime.server import Context, abort
 from services.runtime.status import to_status
@@ -77,7 +77,7 @@ class RuntimeServicer(RuntimeServiceServicer):
     ) -> runtime_pb2.OrderShedResponse:
         """Refuse calls at the gateway's door for a while."""
         try:
-            return self.orders.shed(request, _key(context), context.peer())
+            return self.orders.shed(request, _giver(context))
         except SixhopError as error:
             await self._abort(context, error)
 
@@ -86,7 +86,7 @@ class RuntimeServicer(RuntimeServiceServicer):
     ) -> runtime_pb2.EndShedResponse:
         """End the order before its time."""
         try:
-            return self.orders.end(request, _key(context), context.peer())
+            return self.orders.end(request, _giver(context))
         except SixhopError as error:
             await self._abort(context, error)
 
@@ -95,7 +95,7 @@ class RuntimeServicer(RuntimeServiceServicer):
     ) -> runtime_pb2.OrderBreakerResponse:
         """Hold a breaker of this process, or reset it."""
         try:
-            return self.breaker_orders.order(request, _key(context), context.peer())
+            return self.breaker_orders.order(request, _giver(context))
         except SixhopError as error:
             await self._abort(context, error)
 
@@ -113,8 +113,5 @@ class RuntimeServicer(RuntimeServiceServicer):
         await abort(context, status)
 
 
-def _key(context: Context) -> str | None:
-    for name, value in context.invocation_metadata() or ():
-        if name == OPERATOR_KEY and isinstance(value, str):
-            return value
-    return None
+def _giver(context: Context) -> Giver:
+    return giver_of(context.invocation_metadata() or (), context.peer())

@@ -2,6 +2,8 @@
 
 import hmac
 import ipaddress
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from hashlib import sha256
 
 from services.runtime.call import Criticality
@@ -28,6 +30,42 @@ MAX_ORDER_S = 86_400.0
 """An order that is forgotten ends within a day."""
 
 
+_PASSED_ON = ("forwarded", "via", "x-envoy-external-address", "x-real-ip")
+_PASSED_ON_PREFIX = "x-forwarded-"
+"""What proxies say of themselves, in headers and in metadata."""
+
+
+@dataclass(frozen=True, slots=True)
+class Giver:
+    """Is who gives an order, as far as that is known."""
+
+    key: str | None
+    """The operator's key as it came, if it did."""
+    peer: str
+    """Where the order comes from, for the log."""
+    passed_on: bool = False
+    """Whether a proxy says that it has passed the order on."""
+
+
+def giver_of(pairs: Iterable[tuple[str, str | bytes]], peer: str) -> Giver:
+    """Return who gives an order.
+
+    Args:
+        pairs: the headers or the metadata that it came with, names in lower case.
+        peer: who calls, for the log.
+    """
+    key, passed_on = None, False
+    for name, value in pairs:
+        if name == OPERATOR_KEY and isinstance(value, str):
+            key = value
+        passed_on |= name in _PASSED_ON or name.startswith(_PASSED_ON_PREFIX)
+    return Giver(key, peer, passed_on)
+
+
+def _nobody_asks() -> str:
+    return ""
+
+
 class Authority:
     """Decides who may give orders."""
 
@@ -37,45 +75,50 @@ class Authority:
         self._local = is_loopback(host)
         self._host = host
         self._hop = hop
+        self.why_key: Callable[[], str] = _nobody_asks
+        """Returns why orders need the key although this hop listens for its own machine alone;
+        empty when they do not. A room that asks its callers who they are sets it."""
 
     def knows(self, key: str) -> bool:
         """Return whether this is the operator's key; nothing is while there is none."""
         # Of digests, so that not even the length of the right key shows in the time.
         return bool(self._digest) and hmac.compare_digest(self._digest, _digest(key))
 
-    def check(self, key: str | None) -> None:
+    def check(self, giver: Giver) -> None:
         """Let an operator pass.
 
         Whether a caller is local is not asked: behind a sidecar everybody looks so. What counts is
-        where the hop listens.
-
-        Args:
-            key: what came with the call.
+        where the hop listens, and whether it trusts everybody who calls it there.
 
         Raises:
             UnauthenticatedError: the key is missing or not this one.
-            PermissionDeniedError: there is no key, and others than local ones can call.
+            PermissionDeniedError: there is no key, and others than local ones can call, or have.
         """
         if self._digest:
-            if not key:
+            if not giver.key:
                 raise UnauthenticatedError(
                     "an order needs the operator's key; set SIXHOP_OPERATOR__KEY for the command "
                     f"(metadata {OPERATOR_KEY})",
                     cause="no_key",
                 )
-            if not self.knows(key):
+            if not self.knows(giver.key):
                 raise UnauthenticatedError(
                     "this is not the operator's key; set SIXHOP_OPERATOR__KEY to the one that the "
                     f"{self._hop} was started with",
                     cause="wrong_key",
                 )
-        elif not self._local:
+        elif why := self._why_key(giver):
             raise PermissionDeniedError(
-                f"the {self._hop} listens on {self._host} and has no operator's key; set "
-                f"SIXHOP_OPERATOR__KEY (key or key_file in [operator]) for the {self._hop} and for "
-                "the command",
+                f"{why}, and the {self._hop} has no operator's key; set SIXHOP_OPERATOR__KEY (key "
+                f"or key_file in [operator]) for the {self._hop} and for the command",
                 cause="no_key_configured",
             )
+
+    def _why_key(self, giver: Giver) -> str:
+        """Return why nobody can order without a key; empty when they can."""
+        if not self._local:
+            return f"the {self._hop} listens on {self._host}"
+        return self.why_key() or ("a proxy has passed this order on" if giver.passed_on else "")
 
 
 class Orders:
@@ -92,14 +135,13 @@ class Orders:
         self._log = get_logger()
 
     def shed(
-        self, request: runtime_pb2.OrderShedRequest, key: str | None, peer: str
+        self, request: runtime_pb2.OrderShedRequest, giver: Giver
     ) -> runtime_pb2.OrderShedResponse:
         """Close the door for a while.
 
         Args:
             request: the order.
-            key: the operator's key as it came, if it did.
-            peer: who calls, for the log.
+            giver: who gives it.
 
         Raises:
             NotServedHereError: it is another hop that does this, or the engine is off.
@@ -108,49 +150,55 @@ class Orders:
             InvalidArgumentError: a field is wrong.
         """
         operator = request.operator_name
-        switch = self._open(key, peer, operator, order="shed")
+        switch = self._open(giver, operator, order="shed")
         reason, length_s, up_to = _checked(request)
         given = switch.order(reason, length_s, up_to, operator=operator)
-        self._log.info(ORDER_TAKEN, order="shed", operator=operator, peer=peer)
+        self._log.info(ORDER_TAKEN, order="shed", operator=operator, peer=giver.peer)
         return runtime_pb2.OrderShedResponse(order=order_state(given, self._clock))
 
-    def end(
-        self, request: runtime_pb2.EndShedRequest, key: str | None, peer: str
-    ) -> runtime_pb2.EndShedResponse:
+    def end(self, request: runtime_pb2.EndShedRequest, giver: Giver) -> runtime_pb2.EndShedResponse:
         """Open the door again; arguments and errors as for `shed`."""
         operator = request.operator_name
-        switch = self._open(key, peer, operator, order="end")
+        switch = self._open(giver, operator, order="end")
         check_operator(operator)
         ended = switch.withdraw(operator=operator)
-        self._log.info(ORDER_TAKEN, order="end", operator=operator, peer=peer)
+        self._log.info(ORDER_TAKEN, order="end", operator=operator, peer=giver.peer)
         if ended is None:
             return runtime_pb2.EndShedResponse()
         return runtime_pb2.EndShedResponse(ended=order_state(ended, self._clock))
 
-    def _open(self, key: str | None, peer: str, operator: str, *, order: str) -> ShedSwitch:
+    def switch_for(self, giver: Giver) -> ShedSwitch:
+        """Return the switch, to who may use it.
+
+        Raises:
+            SixhopError: as `shed` says, but for fields.
+        """
+        if self._hop != GATEWAY:
+            raise NotServedHereError(
+                f"{self._hop} has no fast-fail switch; give the order to the {GATEWAY}",
+                cause="wrong_hop",
+            )
+        self.authority.check(giver)
+        if self._switch is None:
+            raise NotServedHereError(
+                "the fast-fail switch needs the policy engine, which is off; set "
+                "SIXHOP_ENGINE__ENABLED=true (enabled in [engine]) and start the suite again",
+                cause="engine_off",
+            )
+        return self._switch
+
+    def _open(self, giver: Giver, operator: str, *, order: str) -> ShedSwitch:
         try:
-            if self._hop != GATEWAY:
-                raise NotServedHereError(
-                    f"{self._hop} has no fast-fail switch; give the order to the {GATEWAY}",
-                    cause="wrong_hop",
-                )
-            self.authority.check(key)
-            if self._switch is None:
-                raise NotServedHereError(
-                    "the fast-fail switch needs the policy engine, which is off; set "
-                    "SIXHOP_ENGINE__ENABLED=true (enabled in [engine]) and start the suite again",
-                    cause="engine_off",
-                )
+            return self.switch_for(giver)
         except SixhopError as error:
             self._log.warning(
                 ORDER_REFUSED,
                 order=order,
                 operator=operator[:MAX_OPERATOR_CHARS],
-                peer=peer,
+                peer=giver.peer,
                 cause=error.cause,
             )
             raise
-        return self._switch
 
 
 def _checked(request: runtime_pb2.OrderShedRequest) -> tuple[str, float, Criticality]:

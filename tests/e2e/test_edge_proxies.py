@@ -6,10 +6,15 @@ from typing import Any
 import aiohttp
 import grpc
 import pytest
+from yarl import URL
 
-from services.runtime.durations import to_seconds
+from services.runtime.client import open_channel
+from services.runtime.durations import to_duration, to_seconds
+from services.runtime.topology import GATEWAY
 from sixhop.gateway.v1 import gateway_pb2
 from sixhop.gateway.v1.gateway_pb2_grpc import GatewayServiceStub
+from sixhop.runtime.v1 import runtime_pb2
+from sixhop.runtime.v1.runtime_pb2_grpc import RuntimeServiceStub
 from sixhop.type.v1 import run_pb2
 from tests.e2e.client import Client
 from tests.e2e.edges import Edge, running_envoy, running_nginx
@@ -120,3 +125,60 @@ async def test_a_grpc_stream_arrives_while_it_is_written_and_ends_with_its_reade
     assert kinds[0] == "accepted"
     assert not written["ended"]
     assert left["ended"] == "client_closed"
+
+
+async def order_in_force(client: Client) -> bool:
+    """Return whether somebody has closed the door."""
+    async with open_channel(client.suite.address(GATEWAY)) as channel:
+        snapshot = await RuntimeServiceStub(channel).GetSnapshot(
+            runtime_pb2.GetSnapshotRequest(), timeout=LIMIT_S
+        )
+    return snapshot.shed.HasField("order")
+
+
+@requirement("edge:no-orders")
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/admin/shed",
+        "//v1//admin/shed",
+        "/v1/./x/../admin/shed",
+        "/v1/%61dmin/shed",
+        "/v1%2Fadmin/shed",
+        "/v1%2fadmin%2fshed",
+        "/x/..%2Fv1/admin/shed",
+    ],
+)
+async def test_nobody_orders_by_http_from_outside(client: Client, edge: Edge, path: str) -> None:
+    # As somebody would who wants to be taken for the gateway's own machine.
+    headers = {"host": "127.0.0.1"}
+    order = {"for_s": 3, "reason": "mischief"}
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(
+            URL(edge.url + path, encoded=True), json=order, headers=headers, allow_redirects=False
+        ) as answer,
+    ):
+        status = answer.status
+
+    assert not await order_in_force(client)
+    # Envoy does not pass on what it would have to guess at.
+    assert status == (400 if edge.name == "envoy" and "%2" in path else 404)
+
+
+@requirement("edge:no-orders")
+async def test_nobody_orders_or_looks_at_a_process_by_grpc_from_outside(
+    client: Client, edge: Edge
+) -> None:
+    order = runtime_pb2.OrderShedRequest(reason="mischief", shed_duration=to_duration(3.0))
+    async with grpc.aio.insecure_channel(edge.grpc_address) as channel:
+        stub = RuntimeServiceStub(channel)
+        with pytest.raises(grpc.aio.AioRpcError) as ordered:
+            await stub.OrderShed(order, timeout=LIMIT_S)
+        with pytest.raises(grpc.aio.AioRpcError) as looked:
+            await stub.GetSnapshot(runtime_pb2.GetSnapshotRequest(), timeout=LIMIT_S)
+
+    assert not await order_in_force(client)
+    for refused in (ordered.value, looked.value):
+        assert refused.code() is grpc.StatusCode.PERMISSION_DENIED
+        assert refused.details() == "not served at the edge"

@@ -7,6 +7,11 @@ EDGE: dict[str, Requirement] = {
         "Deadlines come through nginx and Envoy as they are shipped here, and none grows.",
         "issue 5",
     ),
+    "edge:no-orders": Requirement(
+        "nginx and Envoy as they are shipped here let no order through, nor a look at a process, "
+        "however its path is written.",
+        "issue 5",
+    ),
     "edge:streams-unbuffered": Requirement(
         "Through nginx and Envoy a stream arrives while it is written, and a reader that leaves "
         "ends the work.",

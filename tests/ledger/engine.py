@@ -207,7 +207,8 @@ ENGINE: dict[str, Requirement] = {
     ),
     "shed:only-by-operators": Requirement(
         "Only who has the operator's key may close the door; without any key only a gateway that "
-        "listens on a loopback address takes orders, and every refusal says what to set.",
+        "listens on a loopback address and asks nobody for keys takes orders, and none that a "
+        "proxy has passed on; every refusal says what to set.",
         "issue 3",
     ),
 }

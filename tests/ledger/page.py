@@ -55,7 +55,8 @@ PAGE: dict[str, Requirement] = {
     ),
     "page:orders": Requirement(
         "The door and the breakers are held over HTTP by who has the operator's key, from the page "
-        "of this gateway and from no other site; without a key only under a loopback name.",
+        "of this gateway and from no other site; without a key only under a loopback name, where "
+        "callers need no keys, and through no proxy. Nobody is told that they may who may not.",
         "issue 5",
     ),
     "page:runs": Requirement(
@@ -69,8 +70,8 @@ PAGE: dict[str, Requirement] = {
     ),
     "page:state": Requirement(
         "`/v1/state` tells how every process does, once or as it changes; one that is not heard is "
-        "shown so. `/v1/health` tells the same in short. Where tenants are known, the state is for "
-        "them and the operator.",
+        "shown so. `/v1/health` tells the same in short, and `ok` only when all are ready. Where "
+        "tenants are known, the state is for them and the operator.",
         "issue 5",
     ),
     "page:themes": Requirement(

@@ -34,6 +34,8 @@ LIMITS: Mapping[str, Mapping[str, str]] = {
     "small": {"MAX_BODY_BYTES": "100000", "MAX_PROMPT_CHARS": "50"},
     "hasty": {"MAX_DEADLINE_S": "4"},
 }
+OPERATOR = "open-sesame-4711"
+"""The operator's key: where callers need keys, nobody orders without it."""
 SIGNER = ec.generate_private_key(ec.SECP256R1())
 
 
@@ -94,6 +96,7 @@ def running_house(folder: Path) -> Iterator[House]:
     }
     settings = {
         "SIXHOP_GATEWAY__OPEN": "false",
+        "SIXHOP_OPERATOR__KEY": OPERATOR,
         "SIXHOP_GATEWAY__KEYS_FILE": str(keys_file),
         "SIXHOP_GATEWAY__JWT__JWKS_FILE": str(jwks_file),
         "SIXHOP_GATEWAY__JWT__ISSUER": "https://issuer.test/",

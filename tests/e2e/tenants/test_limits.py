@@ -7,13 +7,14 @@ import pytest
 
 from services.runtime.client import open_channel
 from services.runtime.durations import to_duration
+from services.runtime.orders import OPERATOR_KEY
 from services.runtime.topology import GATEWAY
 from sixhop.runtime.v1 import runtime_pb2
 from sixhop.runtime.v1.runtime_pb2_grpc import RuntimeServiceStub
 from sixhop.type.v1 import criticality_pb2
 from tests.e2e.suite import START_TIMEOUT_S, WAIT_S, eventually
 from tests.e2e.tenants.asking import DOORS, Asker, Door, ask_until, asking
-from tests.e2e.tenants.house import House
+from tests.e2e.tenants.house import OPERATOR, House
 from tests.ports import free_ports
 from tests.requirements import requirement
 
@@ -90,12 +91,14 @@ async def test_a_level_above_the_ceiling_is_refused_as_what_it_may_be(
             up_to=criticality_pb2.CRITICALITY_SHEDDABLE,
             operator_name="test",
         )
-        await stub.OrderShed(order, timeout=5)
+        with_key = ((OPERATOR_KEY, OPERATOR),)
+        await stub.OrderShed(order, timeout=5, metadata=with_key)
         try:
             humble = await asker.ask(door, house.key("humble"), level="CRITICAL_PLUS")
             acme = await asker.ask(door, house.key("acme"), level="CRITICAL_PLUS")
         finally:
-            await stub.EndShed(runtime_pb2.EndShedRequest(operator_name="test"), timeout=5)
+            end = runtime_pb2.EndShedRequest(operator_name="test")
+            await stub.EndShed(end, timeout=5, metadata=with_key)
 
     assert humble.code == "LOAD_SHED"
     assert acme.code == "OK"

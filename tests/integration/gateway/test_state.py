@@ -35,6 +35,17 @@ async def seen(states: AsyncIterator[dict[str, Any]], hop: str, state: str) -> d
     pytest.fail(f"the stream ended before {hop} was {state}")
 
 
+async def health(door: Door) -> tuple[int, str, list[str]]:
+    """Return the status of the health page, its word, and the hops that it finds not ready."""
+    async with door.http.get("/v1/health") as answer:
+        page = await answer.json()
+        return (
+            answer.status,
+            page["status"],
+            [hop["hop"] for hop in page["hops"] if not hop["ready"]],
+        )
+
+
 @requirement("page:state")
 async def test_every_hop_tells_its_state_and_one_that_is_not_there_is_shown_so() -> None:
     absent = {"MODEL_BACKUP__BASE_URL": "http://127.0.0.1:1/v1", "MODEL_BACKUP__PORT": "1"}
@@ -78,6 +89,23 @@ async def test_the_health_page_tells_of_every_hop() -> None:
     gateway = page["hops"][0]
     assert gateway["breakers"]["routing"] == "closed"
     assert gateway["avg_latency_ms"] > 0
+
+
+@requirement("page:state")
+async def test_the_health_page_is_ok_only_while_every_hop_is_ready() -> None:
+    async with open_door() as door:
+        states = views(door)
+        await seen(states, TOOL, "serving")
+        whole = await health(door)
+        await door.suite.hops[TOOL].health.set_not_ready("it has no engine")
+        await seen(states, TOOL, "not_serving")
+        partly = await health(door)
+        await door.suite.hops[GATEWAY].health.set_not_ready("it drains")
+        away = await health(door)
+
+    assert whole == (200, "ok", [])
+    assert partly == (200, "degraded", [TOOL])
+    assert away[:2] == (503, "it drains")
 
 
 @requirement("page:state")

@@ -19,7 +19,7 @@ from services.runtime.errors import (
     SixhopError,
     UnauthenticatedError,
 )
-from services.runtime.orders import MAX_ORDER_S, MAX_REASON_CHARS, Authority
+from services.runtime.orders import MAX_ORDER_S, MAX_REASON_CHARS, Authority, Giver
 from services.runtime.stack import ClientPolicies, client_policies
 from services.runtime.telemetry import ORDER_REFUSED, ORDER_TAKEN
 from sixhop.runtime.v1 import runtime_pb2
@@ -83,7 +83,7 @@ async def test_a_breaker_that_is_held_open_refuses_until_its_time_is_up_and_then
 ) -> None:
     orders, made = await taking(manual, changes)
 
-    answer = orders.order(request(OPEN, length_s=60.0), KEY, PEER)
+    answer = orders.order(request(OPEN, length_s=60.0), Giver(KEY, PEER))
     with pytest.raises(CircuitOpenError) as caught:
         await one(made.breakers, manual)
     manual.advance(59.0)
@@ -102,7 +102,7 @@ async def test_a_breaker_that_is_held_closed_lets_failures_pass_until_its_time_i
 ) -> None:
     orders, made = await taking(manual, changes)
 
-    orders.order(request(CLOSE, length_s=60.0), KEY, PEER)
+    orders.order(request(CLOSE, length_s=60.0), Giver(KEY, PEER))
     for _ in range(20):
         await one(made.breakers, manual, 0.1, failed())
     held = made.breakers.state(SQL)
@@ -118,9 +118,9 @@ async def test_a_reset_ends_an_order_and_needs_neither_length_nor_reason(
     manual: ManualClock, changes: list[BreakerChange]
 ) -> None:
     orders, made = await taking(manual, changes)
-    orders.order(request(OPEN), KEY, PEER)
+    orders.order(request(OPEN), Giver(KEY, PEER))
 
-    answer = orders.order(request(RESET, length_s=0.0, reason=""), KEY, PEER)
+    answer = orders.order(request(RESET, length_s=0.0, reason=""), Giver(KEY, PEER))
 
     assert answer.dependency.breaker_state == runtime_pb2.BREAKER_STATE_CLOSED
     assert not answer.dependency.breaker_forced
@@ -132,8 +132,8 @@ async def test_what_an_order_changes_is_announced_like_any_other_change(
 ) -> None:
     orders, _ = await taking(manual, changes)
 
-    orders.order(request(OPEN), KEY, PEER)
-    orders.order(request(RESET), KEY, PEER)
+    orders.order(request(OPEN), Giver(KEY, PEER))
+    orders.order(request(RESET), Giver(KEY, PEER))
 
     assert [(each.new, each.reason) for each in changes] == [
         (BreakerState.OPEN, "operator"),
@@ -149,7 +149,7 @@ async def test_without_the_right_key_nothing_happens(
 
     with logged() as log:
         with pytest.raises(UnauthenticatedError):
-            orders.order(request(), key, PEER)
+            orders.order(request(), Giver(key, PEER))
         (line,) = log.lines()
 
     assert made.breakers.state(SQL) is BreakerState.CLOSED
@@ -164,10 +164,10 @@ async def test_without_any_key_a_hop_obeys_only_where_its_machine_alone_can_reac
     orders, made = await taking(manual, changes, key="", host=host)
 
     if obeys:
-        orders.order(request(), None, PEER)
+        orders.order(request(), Giver(None, PEER))
     else:
         with pytest.raises(PermissionDeniedError, match="the domain listens on 0"):
-            orders.order(request(), "whatever", "ipv4:127.0.0.1:4321")
+            orders.order(request(), Giver("whatever", "ipv4:127.0.0.1:4321"))
 
     assert (made.breakers.state(SQL) is BreakerState.OPEN) is obeys
 
@@ -178,7 +178,7 @@ async def test_a_dependency_that_was_never_called_is_not_there_and_those_that_we
     orders, made = await taking(manual, changes)
 
     with pytest.raises(NotFoundError, match=r"known: tool/sql"):
-        orders.order(request(key="tool/sqll"), KEY, PEER)
+        orders.order(request(key="tool/sqll"), Giver(KEY, PEER))
 
     assert list(made.breakers.snapshot()) == [SQL]
 
@@ -190,7 +190,7 @@ async def test_breakers_that_refuse_nothing_take_no_orders(
     orders, _ = await taking(manual, changes, mode=mode)
 
     with pytest.raises(NotServedHereError, match="SIXHOP_BREAKER__MODE=enforce") as caught:
-        orders.order(request(), KEY, PEER)
+        orders.order(request(), Giver(KEY, PEER))
 
     assert caught.value.cause == "not_enforced"
 
@@ -199,9 +199,9 @@ def test_without_the_engine_the_answer_says_what_to_set() -> None:
     orders = BreakerOrders("domain", "domain-1", None, Authority(KEY, "0.0.0.0", "domain"))
 
     with pytest.raises(NotServedHereError, match="SIXHOP_ENGINE__ENABLED=true"):
-        orders.order(request(), KEY, PEER)
+        orders.order(request(), Giver(KEY, PEER))
     with pytest.raises(UnauthenticatedError):
-        orders.order(request(), None, PEER)
+        orders.order(request(), Giver(None, PEER))
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ async def test_an_order_that_makes_no_sense_is_refused_by_its_field(
     orders, made = await taking(manual, changes)
 
     with pytest.raises(InvalidArgumentError) as caught:
-        orders.order(wrong, KEY, PEER)
+        orders.order(wrong, Giver(KEY, PEER))
 
     assert caught.value.field == field
     assert made.breakers.state(SQL) is BreakerState.CLOSED
@@ -239,10 +239,10 @@ async def test_the_log_tells_who_ordered_what_and_why(
     orders, _ = await taking(manual, changes)
 
     with logged() as log:
-        orders.order(request(OPEN), KEY, PEER)
-        orders.order(request(RESET, reason=""), KEY, PEER)
+        orders.order(request(OPEN), Giver(KEY, PEER))
+        orders.order(request(RESET, reason=""), Giver(KEY, PEER))
         with pytest.raises(SixhopError):
-            orders.order(request(key="nothing"), KEY, PEER)
+            orders.order(request(key="nothing"), Giver(KEY, PEER))
         lines = log.lines()
 
     assert [(line["event"], line["order"], line["lasts_s"]) for line in lines] == [

@@ -12,7 +12,15 @@ from services.runtime.errors import (
     SixhopError,
     UnauthenticatedError,
 )
-from services.runtime.orders import MAX_ORDER_S, MAX_REASON_CHARS, Authority, Orders
+from services.runtime.orders import (
+    MAX_ORDER_S,
+    MAX_REASON_CHARS,
+    OPERATOR_KEY,
+    Authority,
+    Giver,
+    Orders,
+    giver_of,
+)
 from services.runtime.policies.shed import ShedConfig, ShedSwitch
 from services.runtime.telemetry import ORDER_REFUSED, ORDER_TAKEN
 from sixhop.runtime.v1 import runtime_pb2
@@ -55,7 +63,7 @@ def taking(
 def test_an_order_with_the_key_closes_the_door(manual: ManualClock) -> None:
     orders, switch = taking(manual)
 
-    answer = orders.shed(request(), KEY, PEER)
+    answer = orders.shed(request(), Giver(KEY, PEER))
 
     order = switch.snapshot().order
     assert order is not None
@@ -69,17 +77,17 @@ def test_an_order_with_the_key_closes_the_door(manual: ManualClock) -> None:
 def test_an_order_may_spare_the_higher_levels(manual: ManualClock) -> None:
     orders, switch = taking(manual)
 
-    orders.shed(request(up_to=criticality_pb2.CRITICALITY_SHEDDABLE_PLUS), KEY, PEER)
+    orders.shed(request(up_to=criticality_pb2.CRITICALITY_SHEDDABLE_PLUS), Giver(KEY, PEER))
 
     assert switch.snapshot().up_to is Criticality.SHEDDABLE_PLUS
 
 
 def test_an_order_is_ended_with_the_key(manual: ManualClock) -> None:
     orders, switch = taking(manual)
-    orders.shed(request(), KEY, PEER)
+    orders.shed(request(), Giver(KEY, PEER))
 
-    first = orders.end(runtime_pb2.EndShedRequest(operator_name="bob"), KEY, PEER)
-    second = orders.end(runtime_pb2.EndShedRequest(operator_name="bob"), KEY, PEER)
+    first = orders.end(runtime_pb2.EndShedRequest(operator_name="bob"), Giver(KEY, PEER))
+    second = orders.end(runtime_pb2.EndShedRequest(operator_name="bob"), Giver(KEY, PEER))
 
     assert first.ended.reason == "the database moves"
     assert not second.HasField("ended")
@@ -94,9 +102,9 @@ def test_without_the_right_key_there_is_no_order_and_the_key_is_not_shown(
 
     with logged() as log:
         with pytest.raises(UnauthenticatedError, match="SIXHOP_OPERATOR__KEY") as caught:
-            orders.shed(request(), key, PEER)
+            orders.shed(request(), Giver(key, PEER))
         with pytest.raises(UnauthenticatedError):
-            orders.end(runtime_pb2.EndShedRequest(), key, PEER)
+            orders.end(runtime_pb2.EndShedRequest(), Giver(key, PEER))
 
     assert switch.snapshot().order is None
     told = caught.value.message + str(log.lines())
@@ -110,7 +118,7 @@ def test_without_any_key_a_gateway_that_only_its_machine_can_reach_takes_orders(
 ) -> None:
     orders, switch = taking(manual, key="", host=host)
 
-    orders.shed(request(), None, PEER)
+    orders.shed(request(), Giver(None, PEER))
 
     assert switch.snapshot().order is not None
 
@@ -122,16 +130,41 @@ def test_without_any_key_a_gateway_that_others_can_reach_takes_none_whoever_call
     orders, switch = taking(manual, key="", host=host)
 
     with pytest.raises(PermissionDeniedError, match="SIXHOP_OPERATOR__KEY"):
-        orders.shed(request(), "whatever", "ipv4:127.0.0.1:4321")
+        orders.shed(request(), Giver("whatever", "ipv4:127.0.0.1:4321"))
 
     assert switch.snapshot().order is None
+
+
+def test_without_any_key_nobody_orders_where_callers_need_keys_or_through_a_proxy(
+    manual: ManualClock,
+) -> None:
+    orders, switch = taking(manual, key="", host="127.0.0.1")
+
+    with pytest.raises(PermissionDeniedError, match=r"a proxy .* set SIXHOP_OPERATOR__KEY"):
+        orders.shed(request(), giver_of([("x-forwarded-for", "10.0.0.7")], PEER))
+    orders.authority.why_key = lambda: "callers need keys here"
+    with pytest.raises(PermissionDeniedError, match=r"callers need .* set SIXHOP_OPERATOR__KEY"):
+        orders.shed(request(), giver_of([], PEER))
+
+    assert switch.snapshot().order is None
+
+
+def test_with_the_key_an_order_may_come_through_a_proxy_to_where_callers_need_keys(
+    manual: ManualClock,
+) -> None:
+    orders, switch = taking(manual)
+    orders.authority.why_key = lambda: "callers need keys here"
+
+    orders.shed(request(), giver_of([("via", "1.1 edge"), (OPERATOR_KEY, KEY)], PEER))
+
+    assert switch.snapshot().order is not None
 
 
 def test_another_hop_says_where_to_go(manual: ManualClock) -> None:
     orders, _ = taking(manual, hop="tool")
 
     with pytest.raises(NotServedHereError, match="give the order to the gateway") as caught:
-        orders.shed(request(), KEY, PEER)
+        orders.shed(request(), Giver(KEY, PEER))
 
     assert caught.value.cause == "wrong_hop"
 
@@ -140,9 +173,9 @@ def test_without_the_engine_the_answer_says_what_to_set(manual: ManualClock) -> 
     orders, _ = taking(manual, engine=False)
 
     with pytest.raises(NotServedHereError, match="SIXHOP_ENGINE__ENABLED=true") as caught:
-        orders.shed(request(), KEY, PEER)
+        orders.shed(request(), Giver(KEY, PEER))
     with pytest.raises(UnauthenticatedError):
-        orders.shed(request(), None, PEER)
+        orders.shed(request(), Giver(None, PEER))
 
     assert caught.value.cause == "engine_off"
 
@@ -168,7 +201,7 @@ def test_an_order_that_makes_no_sense_is_refused_by_its_field(
     orders, switch = taking(manual)
 
     with pytest.raises(InvalidArgumentError) as caught:
-        orders.shed(wrong, KEY, PEER)
+        orders.shed(wrong, Giver(KEY, PEER))
 
     assert caught.value.field == field
     assert switch.snapshot().order is None
@@ -178,8 +211,8 @@ def test_the_log_tells_who_gave_an_order_and_from_where(manual: ManualClock) -> 
     orders, _ = taking(manual)
 
     with logged() as log:
-        orders.shed(request(), KEY, PEER)
-        orders.end(runtime_pb2.EndShedRequest(operator_name="bob"), KEY, PEER)
+        orders.shed(request(), Giver(KEY, PEER))
+        orders.end(runtime_pb2.EndShedRequest(operator_name="bob"), Giver(KEY, PEER))
         lines = log.lines()
 
     assert [(line["event"], line["order"], line["operator"]) for line in lines] == [
@@ -195,7 +228,7 @@ def test_the_log_tells_of_a_wrong_key_and_not_of_a_wrong_field(manual: ManualClo
     with logged() as log:
         for key, order in (("wrong", request()), (KEY, request(operator="x" * 900))):
             with pytest.raises(SixhopError):
-                orders.shed(order, key, PEER)
+                orders.shed(order, Giver(key, PEER))
         lines = log.lines()
 
     assert [(line["event"], line["cause"]) for line in lines] == [(ORDER_REFUSED, "wrong_key")]
