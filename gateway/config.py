@@ -35,9 +35,11 @@ class RunsSettings(Section):
     max_bytes: int = Field(default=64 * 1024 * 1024, ge=10_000)
     """The most that is kept of all runs together, about; the gateway itself takes as much."""
     max_started_count: int = Field(default=64, ge=1, le=10_000)
-    """The most runs that go on by themselves at a time, after `POST /v1/runs`."""
+    """The most runs that go on by themselves at a time, after `POST /v1/runs`; of one tenant with
+    a name a quarter of them."""
     max_reader_count: int = Field(default=256, ge=1, le=100_000)
-    """The most streams of `/v1/runs/{id}/events` at a time; each holds a connection."""
+    """The most streams of `/v1/runs/{id}/events` at a time; each holds a connection. One tenant
+    with a name reads a quarter of them."""
     redis_url: SecretStr = SecretStr("")
     """Where gateways share what they keep, such as `redis://host:6379/0`; empty keeps it in each
     one's memory. A secret, because it may hold a password."""

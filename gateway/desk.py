@@ -62,10 +62,16 @@ class Desk:
         return await self._door.unary(inbound, partial(self._runner.ask, request))
 
     def run(
-        self, inbound: Inbound, request: gateway_pb2.RunRequest
+        self,
+        inbound: Inbound,
+        request: gateway_pb2.RunRequest,
+        let_in: Callable[[], None] = lambda: None,
     ) -> AsyncGenerator[run_pb2.RunEvent, None]:
-        """Run a question and return its events as they happen; they raise as `ask` does."""
-        events = self._runner.events(request, request.delivery)
+        """Run a question and return its events as they happen; they raise as `ask` does.
+
+        `let_in` is called once the policies have let it pass, and may refuse it still.
+        """
+        events = self._runner.events(request, request.delivery, let_in)
         return self._door.stream(inbound, events, _settle)
 
     async def look(self, inbound: Inbound, serve: Callable[[], Awaitable[T]]) -> T:

@@ -1,6 +1,6 @@
 """Makes runs, for every door of the gateway."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
 from gateway.allowance import check_agent, check_allowance
@@ -70,13 +70,15 @@ class Runner:
         self,
         request: gateway_pb2.RunRequest | gateway_pb2.AskRequest,
         delivery: "run_pb2.Delivery.ValueType",
+        let_in: Callable[[], None] = lambda: None,
     ) -> AsyncGenerator[run_pb2.RunEvent, None]:
-        """Run a question and yield what happens.
+        """Run a question and yield what happens; `let_in` may refuse it before it begins.
 
         Raises:
             SixhopError: it is refused, or the run failed.
         """
         inbound = CURRENT.get()
+        let_in()
         yield self._accept(inbound, request)
         spent = Spending(inbound, request.question)
         asked = _asked(inbound, request, delivery)

@@ -13,6 +13,7 @@ from gateway.http.door import http_door
 from gateway.http.front import Front
 from gateway.http.sse import KeepAlive
 from gateway.runner import Runner
+from gateway.runs.places import Places
 from gateway.runs.shelf import open_shelf
 from gateway.runs.starting import RunStarter
 from gateway.state.processes import make_lookout
@@ -74,6 +75,9 @@ async def open_hop(hop: Hop) -> AsyncIterator[None]:
             ),
             starter=starter,
             reader=shelf.reader,
+            readers=Places(
+                "streams of events are read", "max_reader_count", settings.runs.max_reader_count
+            ),
             lookout=make_lookout(hop),
         )
         hop.draining.append(starter.drain)

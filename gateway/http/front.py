@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,6 +14,7 @@ from gateway.hops import hops_told
 from gateway.http.arriving import arrival_of
 from gateway.http.failing import Failure, failure_of
 from gateway.http.sse import KeepAlive
+from gateway.runs.places import Places
 from gateway.runs.reading import RunReader
 from gateway.runs.starting import RunStarter
 from gateway.state.lookout import Lookout
@@ -41,8 +42,8 @@ class Front:
     """Finds the recent runs."""
     lookout: Lookout
     """Knows how every process of the suite does."""
-    readers: set[object] = field(default_factory=set)
-    """Has one of each stream of a run's events that is being read."""
+    readers: Places
+    """Counts the streams of runs' events that are being read."""
 
     def arrive(self, request: Request, method: str, *, streaming: bool) -> Inbound:
         """Begin a call to the suite; from here on the policies tell and log how it ends.

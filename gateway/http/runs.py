@@ -49,7 +49,7 @@ from gateway.runs.record import Status
 from gateway.runs.run import Run
 from gateway.runs.starting import cancel
 from services.runtime.call import Inbound
-from services.runtime.errors import LoadShedError, PermissionDeniedError, SixhopError
+from services.runtime.errors import PermissionDeniedError, SixhopError
 from services.runtime.orders import OPERATOR_KEY
 
 T = TypeVar("T")
@@ -122,7 +122,7 @@ async def watch_run(request: Request) -> Response | EventStream:
             # It has been told that this was the end: a browser comes again unless it is told so.
             return Response(status_code=204)
         return EventStream(
-            _read(front, run, after),
+            _read(front, run, after, inbound.identity.tenant),
             front.keep,
             _name_of(inbound),
             partial(_failure, inbound),
@@ -132,21 +132,11 @@ async def watch_run(request: Request) -> Response | EventStream:
     return await _look(request, "WatchRun", serve)
 
 
-async def _read(front: Front, run: Run, after: int) -> AsyncGenerator[bytes, None]:
-    if len(front.readers) >= front.settings.runs.max_reader_count:
-        raise LoadShedError(
-            "so many read the events of runs already; come back later",
-            cause="readers",
-            retry_after_s=1.0,
-        )
-    reading = object()
-    front.readers.add(reading)
-    try:
+async def _read(front: Front, run: Run, after: int, tenant: str) -> AsyncGenerator[bytes, None]:
+    with front.readers.held(tenant):
         async with aclosing(event_chunks(run, after, front.reader)) as chunks:
             async for chunk in chunks:
                 yield chunk
-    finally:
-        front.readers.discard(reading)
 
 
 async def _find(front: Front, inbound: Inbound, request: Request) -> Run:

@@ -1,12 +1,13 @@
 """Starts runs that go on by themselves, and owns them until they end."""
 
 import asyncio
-from contextlib import aclosing
+from contextlib import ExitStack, aclosing
 
 from gateway.desk import Desk
+from gateway.runs.places import Places
 from gateway.runs.run import Run
 from services.runtime.call import Inbound
-from services.runtime.errors import LoadShedError, RunCancelledError, SixhopError
+from services.runtime.errors import RunCancelledError, SixhopError
 from sixhop.gateway.v1 import gateway_pb2
 
 CUT_S = 0.5
@@ -19,7 +20,7 @@ class RunStarter:
     def __init__(self, desk: Desk, max_count: int) -> None:
         """Take where runs are taken, and how many may go on at a time."""
         self._desk = desk
-        self._max_count = max_count
+        self._places = Places("runs go on by themselves", "max_started_count", max_count)
         self._running: dict[asyncio.Task[None], Inbound] = {}
 
     async def start(self, inbound: Inbound, request: gateway_pb2.RunRequest) -> None:
@@ -28,12 +29,6 @@ class RunStarter:
         Raises:
             SixhopError: it was refused.
         """
-        if len(self._running) >= self._max_count:
-            raise LoadShedError(
-                f"{self._max_count} runs go on by themselves already; come back later",
-                cause="started_runs",
-                retry_after_s=1.0,
-            )
         accepted = asyncio.get_running_loop().create_future()
         task = asyncio.create_task(self._run(inbound, request, accepted))
         self._running[task] = inbound
@@ -63,11 +58,15 @@ class RunStarter:
         request: gateway_pb2.RunRequest,
         accepted: "asyncio.Future[None]",
     ) -> None:
+        def take_place() -> None:
+            held.enter_context(self._places.held(inbound.identity.tenant))
+
         try:
-            async with aclosing(self._desk.run(inbound, request)) as events:
-                async for _ in events:
-                    if not accepted.done():
-                        accepted.set_result(None)
+            with ExitStack() as held:
+                async with aclosing(self._desk.run(inbound, request, take_place)) as events:
+                    async for _ in events:
+                        if not accepted.done():
+                            accepted.set_result(None)
         except SixhopError as error:
             # Once it was accepted, its record tells the error.
             if not accepted.done():

@@ -52,6 +52,11 @@ TENANTS: dict[str, Requirement] = {
         "digest is made and compared in either case.",
         "design 9",
     ),
+    "tenants:own-share": Requirement(
+        "No tenant alone takes all started runs or all readers of events: it has a quarter of "
+        "each, and a refusal names the setting.",
+        "issue 5",
+    ),
     "tenants:redis-away": Requirement(
         "While Redis is away each gateway counts for itself, and says so once; nobody is refused "
         "for that.",

@@ -1,7 +1,7 @@
 """Holds runs that go on by themselves to an owner that bounds and ends them."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from typing import cast
 
 import pytest
@@ -11,7 +11,12 @@ from gateway.runs.starting import RunStarter, cancel
 from services.runtime.call import Inbound
 from services.runtime.clock import ManualClock
 from services.runtime.cutoff import Cutoffs
-from services.runtime.errors import LoadShedError, RunCancelledError, SelfTimeoutError
+from services.runtime.errors import (
+    LoadShedError,
+    QuotaExceededError,
+    RunCancelledError,
+    SelfTimeoutError,
+)
 from sixhop.gateway.v1 import gateway_pb2
 from sixhop.type.v1 import run_pb2
 from tests.requirements import requirement
@@ -35,11 +40,12 @@ class Runs:
         self.ended: list[str] = []
 
     async def run(
-        self, inbound: Inbound, request: gateway_pb2.RunRequest
+        self, inbound: Inbound, request: gateway_pb2.RunRequest, let_in: Callable[[], None]
     ) -> AsyncGenerator[run_pb2.RunEvent, None]:
         """Run, as a desk does."""
         if self.refuses:
             raise LoadShedError("full", cause="limit")
+        let_in()
         error: BaseException | None = None
         try:
             with self.cutoffs.begin(inbound.deadline, inbound, self._late) as cutoff:
@@ -95,7 +101,23 @@ async def test_no_more_runs_go_on_than_may(runs: Runs) -> None:
     await until(lambda: len(runs.ended) == 2)
     await owner.start(runs.gateway.begin("later"), ASKED)
 
-    assert (caught.value.cause, caught.value.retry_after_s) == ("started_runs", 1.0)
+    assert (caught.value.cause, caught.value.retry_after_s) == ("max_started_count", 1.0)
+    await owner.aclose()
+
+
+@requirement("tenants:own-share")
+async def test_a_tenant_with_a_name_starts_a_quarter_of_them(runs: Runs) -> None:
+    owner = starter(runs, max_count=8)
+    for number in range(2):
+        await owner.start(runs.gateway.begin(f"{number}", "acme"), ASKED)
+
+    with pytest.raises(QuotaExceededError, match=r"gateway\.runs\.max_started_count is 8"):
+        await owner.start(runs.gateway.begin("more", "acme"), ASKED)
+    await owner.start(runs.gateway.begin("other", "globex"), ASKED)
+    runs.let.set()
+    await until(lambda: len(runs.ended) == 3)
+    await owner.start(runs.gateway.begin("later", "acme"), ASKED)
+
     await owner.aclose()
 
 
