@@ -31,6 +31,9 @@ class _Saturated:
         part, self._body = self._body[:READ_BYTES], self._body[READ_BYTES:]
         return part
 
+    async def gather(self, length_s: float) -> None:
+        pass
+
     def abort(self) -> None:
         pass
 

@@ -17,6 +17,7 @@ from services.model.refusal import Exchange, protocol_error
 from services.model.vitals import current_vitals
 from services.runtime.call import Call
 from services.runtime.clock import Clock
+from services.runtime.doorbell import Doorbell
 from services.runtime.errors import SixhopError
 from services.runtime.http_pools import HttpPool, Sent
 
@@ -41,6 +42,9 @@ class ByteStream:
         self._sent = sent
         self._provider = provider
         self._fault: SixhopError | None = None
+        self._bell = Doorbell()
+        self._end: asyncio.Task[None] | None = None
+        """Waits for the end of the answer, once somebody lets bytes gather."""
 
     async def read(self) -> bytes:
         """Return what has arrived, waiting for at least one byte; empty at the end.
@@ -58,9 +62,25 @@ class ByteStream:
                 return rest
             raise self._fault from None
 
+    async def gather(self, length_s: float) -> None:
+        """Let bytes arrive for a while; return sooner when the answer ends, well or not."""
+        if self._end is None:
+            self._end = asyncio.create_task(self._sent.response.content.wait_eof())
+            self._end.add_done_callback(self._ended)
+        if not self._end.done():
+            await self._bell.wait(length_s)
+
     def abort(self) -> None:
         """Close the connection now, unless the answer was read to its end."""
+        if self._end is not None:
+            self._end.cancel()
         self._sent.abort()
+
+    def _ended(self, end: "asyncio.Task[None]") -> None:
+        if not end.cancelled():
+            # Looked at: the next read tells it.
+            end.exception()
+        self._bell.ring()
 
 
 class HttpDoor:

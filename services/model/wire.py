@@ -4,7 +4,6 @@ import asyncio
 import math
 from collections import deque
 from collections.abc import Iterable
-from contextlib import suppress
 from itertools import groupby
 from typing import Protocol
 
@@ -19,6 +18,8 @@ from services.runtime.errors import SixhopError
 
 FINISH_GRACE_S = 0.5
 """How long a whole answer waits for its usage and its `[DONE]`."""
+FULL_BYTES = 32 * 1024
+"""Where so much is there at once, nothing is gained by waiting for more."""
 END_GRACE_S = 0.1
 """How long the end of the bytes is waited for after `[DONE]`, to use the connection again."""
 
@@ -28,6 +29,10 @@ class Bytes(Protocol):
 
     async def read(self) -> bytes:
         """Return what has arrived, waiting for at least one byte; empty at the end."""
+        ...
+
+    async def gather(self, length_s: float) -> None:
+        """Let bytes arrive for a while; return sooner when the answer ends, well or not."""
         ...
 
     def abort(self) -> None:
@@ -62,6 +67,7 @@ class CompletionWire:
         self._failure: SixhopError | None = None
         self._ended = False
         self._next_at = 0.0
+        self._full = False
         self._vitals = current_vitals(clock)
         self._bytes = BytesClock(clock.now())
 
@@ -73,7 +79,7 @@ class CompletionWire:
         """
         await self._collect()
         if self._ready:
-            self._next_at = self._clock.now() + self._min_interval_s
+            self._next_at = 0.0 if self._full else self._clock.now() + self._min_interval_s
             return self._ready.popleft()
         if self._failure is not None:
             raise self._failure
@@ -86,15 +92,12 @@ class CompletionWire:
 
     async def _collect(self) -> None:
         """Read until a piece is due, or until nothing more will come."""
-        while self._goes_on and not self._ready:
-            await self._fill()
-        # Only now is there anything to hold back: who writes slowly needs no timer.
         early_s = self._next_at - self._clock.now()
         if early_s > 0 and self._goes_on:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(early_s):
-                    while self._goes_on:
-                        await self._fill()
+            # Nobody is woken by what comes meanwhile: all of it costs one read.
+            await self._stream.gather(early_s)
+        while self._goes_on and not self._ready:
+            await self._fill()
 
     @property
     def _goes_on(self) -> bool:
@@ -103,6 +106,7 @@ class CompletionWire:
     async def _fill(self) -> None:
         try:
             chunk = await self._next_chunk()
+            self._full = len(chunk) >= FULL_BYTES
             if chunk:
                 self._vitals.live()
                 self._take(chunk)

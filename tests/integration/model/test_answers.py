@@ -6,8 +6,9 @@ import pytest
 
 from services.model.backend import Finish, Provider, Reasoning, Text
 from services.runtime.call import CallLimits
+from services.runtime.errors import DependencyFailedError
 from services.runtime.generation import Usage
-from tests.integration.model.calls import KEY, PROMPT, calling
+from tests.integration.model.calls import KEY, PROMPT, Answer, calling
 from tests.provider.behaviour import Behaviour
 from tests.requirements import requirement
 
@@ -94,6 +95,27 @@ async def test_pieces_follow_each_other_no_faster_than_the_settings_say() -> Non
         first = await anext(pieces)
 
     assert isinstance(first, Text)
+
+
+@requirement("model:pieces-are-joined")
+@pytest.mark.parametrize("behaviour", ["normal", "truncate", "reset"])
+async def test_no_end_is_held_back_good_or_bad(behaviour: str) -> None:
+    settings = Provider(base_url="", model="any", min_event_interval_s=60)
+    answer = Answer()
+
+    # The pieces between the first and the end gather; their minute would outlive the call.
+    async with calling(f"{behaviour}?chunk_interval_s=0.001", settings=settings) as caller:
+        if behaviour == "normal":
+            await caller.ask(into=answer)
+        else:
+            with pytest.raises(DependencyFailedError) as caught:
+                await caller.ask(into=answer)
+            assert caught.value.origin is not None
+            assert caught.value.origin.reason in ("TRUNCATED", "CONNECTION_LOST")
+
+    texts = [piece for piece in answer.pieces if isinstance(piece, Text)]
+    assert len(texts) == 2
+    assert TEXT.startswith(answer.text)
 
 
 @requirement("model:no-finish-reason-no-success")

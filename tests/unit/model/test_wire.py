@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
+from itertools import takewhile
 
 import orjson
 import pytest
@@ -37,6 +39,14 @@ class ScriptedBytes:
             raise step
         self.at_end = self._script == [b""] or step == b""
         return step
+
+    async def gather(self, length_s: float) -> None:
+        gathered = list(takewhile(lambda step: isinstance(step, bytes) and step, self._script))
+        rest = self._script[len(gathered) :]
+        if not rest:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.Event().wait(), length_s)
+        self._script = [b"".join(gathered), *rest] if gathered else rest  # type: ignore[arg-type]
 
     def abort(self) -> None:
         self.aborted = True
