@@ -68,6 +68,11 @@ class Entrance:
         if not self.asks or (self._open and not credential):
             return ANYBODY
         found = _BEARER.fullmatch(credential)
+        if found is None and "," in credential:
+            raise UnauthenticatedError(
+                "`authorization` came more than once; send one key or one token",
+                cause="several_keys",
+            )
         if found is None:
             raise UnauthenticatedError(
                 "there is no key; send the header (over gRPC: the metadata) `authorization: Bearer "

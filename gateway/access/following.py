@@ -7,15 +7,22 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from services.runtime.clock import Clock
-from services.runtime.telemetry import ACCESS_CHANGED, ACCESS_UNREADABLE, get_logger
+from services.runtime.telemetry import (
+    ACCESS_CHANGED,
+    ACCESS_UNREADABLE,
+    ACCESS_WRITABLE,
+    get_logger,
+)
 
 T = TypeVar("T")
 
 INTERVAL_S = 0.25
 """How often the file is looked at, seconds: a key that is revoked is of no use a second later."""
 MAX_BYTES = 4 * 1024 * 1024
-Stamp = tuple[int, int, int]
-"""Changes with a file: which it is, when it was written, how long it is."""
+OTHERS_WRITE = 0o022
+"""The permissions of others than the owner to write."""
+Stamp = tuple[int, int, int, int]
+"""Changes with a file: which it is, when it was written, how long it is, who may do what to it."""
 
 
 class Follower(Generic[T]):
@@ -30,6 +37,7 @@ class Follower(Generic[T]):
         self._clock = clock
         self._stamp: Stamp | None = None
         self._problem = ""
+        self._writable = False
 
     def look(self) -> None:
         """Read the file if it has changed; what was read before stays when it cannot be.
@@ -49,7 +57,7 @@ class Follower(Generic[T]):
         try:
             with self.path.open("rb") as file:
                 status = os.fstat(file.fileno())
-                stamp = (status.st_ino, status.st_mtime_ns, status.st_size)
+                stamp = (status.st_ino, status.st_mtime_ns, status.st_size, status.st_mode)
                 if stamp == self._stamp:
                     return stamp, None, ""
                 return stamp, file.read(MAX_BYTES + 1), ""
@@ -64,6 +72,7 @@ class Follower(Generic[T]):
             problem = self._parse(content)
             # Also of one that makes no sense: to read it again makes no more.
             self._stamp = stamp
+            self._note_writers(stamp)
         elif stamp is None:
             self._stamp = None
         elif stamp == self._stamp:
@@ -71,6 +80,16 @@ class Follower(Generic[T]):
         if problem and problem != self._problem:
             get_logger().error(ACCESS_UNREADABLE, file=str(self.path), problem=problem)
         self._problem = problem
+
+    def _note_writers(self, stamp: Stamp | None) -> None:
+        writable = stamp is not None and bool(stamp[-1] & OTHERS_WRITE)
+        if writable and not self._writable:
+            get_logger().warning(
+                ACCESS_WRITABLE,
+                file=str(self.path),
+                problem="others than its owner can write it, and so let anybody in; chmod go-w",
+            )
+        self._writable = writable
 
     def _parse(self, content: bytes) -> str:
         if len(content) > MAX_BYTES:

@@ -27,7 +27,8 @@ def arrival_of(headers: Headers) -> Arrival:
     Of several headers that say how long, the shortest counts: somebody on the way gives up then.
 
     Raises:
-        InvalidArgumentError: a header that says how long, or how important, is not understood.
+        InvalidArgumentError: a header that says how long, or how important, is not understood, or
+            there are several credentials.
     """
     return Arrival(
         remaining_s=_remaining_s(headers),
@@ -38,8 +39,21 @@ def arrival_of(headers: Headers) -> Arrival:
             traceparent=headers.get(TRACEPARENT_KEY, ""),
             wants_reports=True,
         ),
-        credential=headers.get(CREDENTIAL_KEY, ""),
+        credential=credential_of(headers),
     )
+
+
+def credential_of(headers: Headers) -> str:
+    """Return what the caller shows to be known by; empty when it shows nothing.
+
+    Raises:
+        InvalidArgumentError: it shows several: whoever looks at the first and whoever looks at the
+            last one would take it for different tenants.
+    """
+    came = headers.getlist(CREDENTIAL_KEY)
+    if len(came) > 1:
+        raise InvalidArgumentError(CREDENTIAL_KEY, "came more than once; send one")
+    return came[0] if came else ""
 
 
 def _remaining_s(headers: Headers) -> float | None:

@@ -9,11 +9,11 @@ from pydantic_core import ErrorDetails, from_json
 from starlette.requests import ClientDisconnect, Request
 
 from gateway.config import GatewaySettings
+from gateway.http.arriving import credential_of
 from gateway.http.failing import NOT_TAKEN, TOO_LARGE, TOO_SLOW
 from gateway.http.front import front_of
 from gateway.http.leaving import ClientLeftError
 from services.runtime.errors import InvalidArgumentError, SixhopError
-from services.runtime.identity import CREDENTIAL_KEY
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
@@ -70,9 +70,8 @@ async def _limit(request: Request, settings: GatewaySettings) -> tuple[int, Sixh
 
     Of a stranger so much is taken as small requests have: the policies refuse it then, and log it.
     """
-    credential = request.headers.get(CREDENTIAL_KEY, "")
     try:
-        limits = await front_of(request).limits_of(credential)
+        limits = await front_of(request).limits_of(credential_of(request.headers))
     except SixhopError as error:
         return STRANGER_BYTES, error
     return min(settings.max_body_bytes, limits.max_body_bytes or settings.max_body_bytes), None

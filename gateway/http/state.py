@@ -7,13 +7,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from typing_extensions import TypedDict
 
+from gateway.http.arriving import credential_of
 from gateway.http.chat_answer import failure_event
 from gateway.http.failing import failure_of
 from gateway.http.front import Front, front_of
 from gateway.http.operation import EVENTS, JSON, Answer, Operation, Parameter
 from gateway.http.sse import EventStream
 from gateway.state.view import HopView
-from services.runtime.identity import CREDENTIAL_KEY
 from services.runtime.orders import OPERATOR_KEY
 
 MIN_INTERVAL_S = 0.1
@@ -52,7 +52,7 @@ async def _let_in(request: Request, front: Front) -> None:
     key = request.headers.get(OPERATOR_KEY)
     if key and front.hop.runtime.orders.authority.knows(key):
         return
-    await front.limits_of(request.headers.get(CREDENTIAL_KEY, ""))
+    await front.limits_of(credential_of(request.headers))
 
 
 async def _events(front: Front) -> AsyncGenerator[bytes, None]:

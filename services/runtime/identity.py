@@ -50,11 +50,12 @@ def read_identity(metadata: Iterable[tuple[str, str | bytes]]) -> Identity:
 
 
 def read_credential(metadata: Iterable[tuple[str, str | bytes]]) -> str:
-    """Return what came to be known by; empty when nothing did."""
-    for key, value in metadata:
-        if key == CREDENTIAL_KEY and isinstance(value, str):
-            return value
-    return ""
+    """Return what came to be known by; empty when nothing did.
+
+    Several are joined as HTTP joins them: together they are no credential of anybody.
+    """
+    found = [value for key, value in metadata if key == CREDENTIAL_KEY and isinstance(value, str)]
+    return ", ".join(found)
 
 
 def write_identity(identity: Identity) -> list[tuple[str, str]]:

@@ -3,7 +3,8 @@
 import asyncio
 import io
 import json
-from collections.abc import AsyncIterator
+import os
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,14 @@ async def follower(tmp_path: Path, log: io.BytesIO) -> AsyncIterator[Follower[in
     following.look()
     async with background(following.follow_forever()):
         yield following
+
+
+@pytest.fixture(autouse=True)
+def umask() -> Iterator[None]:
+    """Have files that only their owner can write, whatever is usual where the tests run."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
 
 
 def replaced(path: Path, text: str) -> None:
@@ -99,6 +108,27 @@ async def test_what_makes_no_sense_leaves_what_was_and_is_told_once(
     await reads(follower, 3)
     await until(lambda: len(events(log)) == 3)
     assert [event for event, _ in events(log)] == ["access_changed", told, "access_changed"]
+
+
+@requirement("tenants:key-file")
+@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
+async def test_a_file_that_others_can_write_is_read_and_told_once(
+    follower: Follower[int], log: io.BytesIO, mode: int
+) -> None:
+    replaced(follower.path, "1")
+    await reads(follower, 1)
+    assert "access_writable" not in dict(events(log))
+
+    follower.path.chmod(mode)
+    async with asyncio.timeout(5):
+        while "access_writable" not in dict(events(log)):
+            await looked()
+    follower.path.write_text("23")
+    await reads(follower, 23)
+
+    warned = [problem for event, problem in events(log) if event == "access_writable"]
+    assert len(warned) == 1
+    assert "chmod go-w" in warned[0]
 
 
 async def test_a_file_that_was_never_there_is_no_problem(
