@@ -44,8 +44,11 @@ class Entrance:
 
     @property
     def asks(self) -> bool:
-        """Return whether callers are asked who they are; once there were keys, for good."""
-        return self._asks_for_keys or self._keys.value is not None or self._tokens is not None
+        """Return whether callers are asked who they are; once there was a file of keys, for good.
+
+        Also when nobody can read it: who has put it there wants them to be asked.
+        """
+        return self._asks_for_keys or self._keys.found or self._tokens is not None
 
     def why_operator_key(self) -> str:
         """Return why orders need the operator's key here; empty when they do not."""

@@ -32,7 +32,9 @@ class Follower(Generic[T]):
         """Take the file, and what makes a value of its content, or raises ValueError."""
         self.path = path
         self.value: T | None = None
-        """What it said; None while it has never been there."""
+        """What it said; None while it has never been there, or has never made sense."""
+        self.found = False
+        """Whether it has ever been there, even if it could not be read."""
         self._read = read
         self._clock = clock
         self._stamp: Stamp | None = None
@@ -77,6 +79,7 @@ class Follower(Generic[T]):
             self._stamp = None
         elif stamp == self._stamp:
             return
+        self.found = self.found or stamp is not None or bool(problem)
         if problem and problem != self._problem:
             get_logger().error(ACCESS_UNREADABLE, file=str(self.path), problem=problem)
         self._problem = problem

@@ -27,7 +27,7 @@ TENANTS: dict[str, Requirement] = {
     ),
     "tenants:key-file": Requirement(
         "Keys are kept as digests in a file that only its owner reads, written as a whole; what "
-        "makes no sense there leaves the keys as they were and is told once.",
+        "makes no sense there leaves the keys as they were, none at the start, and is told once.",
         "issue 5",
     ),
     "tenants:keys-never-logged": Requirement(

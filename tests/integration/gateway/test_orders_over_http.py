@@ -188,6 +188,21 @@ async def test_the_first_key_of_a_tenant_ends_orders_without_a_key(
     assert orders == [(403, "no_key_configured")] * 4
 
 
+@requirement("tenants:key-file", "shed:only-by-operators")
+async def test_keys_that_make_no_sense_from_the_start_on_let_nobody_in_and_nobody_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "keys.json"
+    path.write_text("{")
+    monkeypatch.setattr("gateway.access.entrance.keys_path", lambda *_: path)
+    async with open_door() as door:
+        status, reason = await asked(door)
+        orders = await every_order(door, {})
+
+    assert (status, reason) == (401, "UNAUTHENTICATED")
+    assert orders == [(403, "no_key_configured")] * 4
+
+
 @requirement("page:orders", "shed:only-by-operators", "breaker:only-by-operators")
 @pytest.mark.parametrize(
     "name",
