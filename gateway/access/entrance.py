@@ -3,13 +3,12 @@
 import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Protocol
 
 from gateway.access.following import Follower
-from gateway.access.jwks import JwksFile, JwksUrl, KeySource, read_jwks
 from gateway.access.key_file import keys_path
 from gateway.access.keys import PREFIX, KeyRing, read_keys
 from gateway.access.shared_meter import SharedMeter
-from gateway.access.tokens import Tokens
 from gateway.config import GatewaySettings
 from services.runtime.background import background
 from services.runtime.clock import Clock
@@ -24,6 +23,14 @@ from services.runtime.topology import GATEWAY
 _BEARER = re.compile(r"\s*bearer\s+(\S+)\s*", re.IGNORECASE)
 
 
+class TokenReader(Protocol):
+    """Believes tokens, or says why not."""
+
+    async def tenant_of(self, token: str, within_s: float) -> str:
+        """Return the tenant that a token names; `within_s` is how long its issuer may take."""
+        ...
+
+
 class Entrance:
     """Knows callers by what they show."""
 
@@ -31,7 +38,7 @@ class Entrance:
         self,
         settings: GatewaySettings,
         keys: Follower[KeyRing],
-        tokens: Tokens | None,
+        tokens: TokenReader | None,
         clock: Clock,
     ) -> None:
         """Take the rule, the keys, the tokens that are believed, if any, and the clock."""
@@ -128,11 +135,12 @@ async def open_entrance(hop: Hop, settings: GatewaySettings) -> AsyncIterator[En
     keys.look()
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(background(keys.follow_forever()))
-        tokens = None
+        tokens: TokenReader | None = None
         if settings.jwt.enabled:
-            source = _key_source(settings, hop.clock)
-            await stack.enter_async_context(background(source.keep()))
-            tokens = Tokens(settings.jwt, source)
+            # Cryptography and an HTTP client take 20 MB, and few gateways believe tokens.
+            from gateway.access.believing import believing
+
+            tokens = await stack.enter_async_context(believing(settings.jwt, hop.clock))
         entrance = Entrance(settings, keys, tokens, hop.clock)
         hop.runtime.orders.authority.why_key = entrance.why_operator_key
         if hop.tenancy is not None:
@@ -144,20 +152,6 @@ async def open_entrance(hop: Hop, settings: GatewaySettings) -> AsyncIterator[En
                 hop.tenancy.quota.meter = meter
         get_logger().info(ACCESS_RULE, who=entrance.rule())
         yield entrance
-
-
-def _key_source(settings: GatewaySettings, clock: Clock) -> KeySource:
-    jwt = settings.jwt
-    if jwt.jwks_file is None:
-        return JwksUrl(
-            jwt.jwks_url,
-            clock,
-            refresh_interval_s=jwt.refresh_interval_s,
-            refetch_interval_s=jwt.refetch_interval_s,
-        )
-    follower = Follower(jwt.jwks_file, read_jwks, clock)
-    follower.look()
-    return JwksFile(follower)
 
 
 def _shared_meter(url: str, prefix: str, clock: Clock) -> SharedMeter:

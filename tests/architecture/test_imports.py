@@ -1,6 +1,9 @@
 """Holds imports to the one direction that the contracts in pyproject.toml draw."""
 
 import ast
+import os
+import subprocess
+import sys
 from pathlib import PurePosixPath
 
 from importlinter import cli
@@ -87,3 +90,21 @@ def test_imports_are_at_the_top_or_say_why_not() -> None:
     }
 
     assert not late
+
+
+def test_a_gateway_that_believes_no_tokens_loads_nothing_to_check_them() -> None:
+    """Cryptography and an HTTP client would take a quarter of its memory."""
+    look = (
+        "import sys, services.runtime.process, gateway.service;"
+        "print(sorted({'jwt', 'cryptography', 'aiohttp', 'redis'} & sys.modules.keys()))"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", look],
+        env=os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'protos'}"},
+        capture_output=True,
+        check=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert found.stdout.strip() == "[]"

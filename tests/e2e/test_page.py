@@ -218,6 +218,7 @@ def test_an_operator_closes_the_door_and_holds_a_breaker_after_being_asked(
         # Nothing is done without a reason.
         expect(page.locator("dialog [role=alert]")).to_contain_text("Reason")
         page.fill("#dialog-reason", "the database moves")
+        expect(page.locator("dialog [role=alert]")).to_be_hidden()
         visit.picture("9-confirm")
         page.click("[data-testid=yes]")
         door = page.locator("[data-testid=door]")

@@ -36,11 +36,12 @@ export function confirm({ title, text, fields = [], confirm: word, danger = fals
   document.body.append(dialog);
   return new Promise((done) => {
     let filled = null;
+    const alert = form.querySelector("[role=alert]");
+    form.addEventListener("input", () => (alert.hidden = true));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       const missing = fields.find((each) => each.required && !form.elements[each.name].value.trim());
       if (missing) {
-        const alert = form.querySelector("[role=alert]");
         alert.textContent = t("dialog.missing", { name: missing.label });
         alert.hidden = false;
         form.elements[missing.name].focus();
