@@ -5,18 +5,15 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 from pydantic.config import JsonDict
 
+from gateway.http.answer_request import AnswerRequest
 from gateway.http.chat_fields import (
     AUTO,
-    DELIVERIES,
     MAX_ITEMS,
     MAX_SEED,
     MAX_TOKENS,
-    Delivery,
-    Extension,
     Naming,
     NotTaken,
     Off,
-    ReadWhole,
     Stop,
 )
 from gateway.http.chat_messages import (
@@ -26,12 +23,10 @@ from gateway.http.chat_messages import (
     SchemaFormat,
     StreamOptions,
     ToolOffered,
-    UserMessage,
 )
 from services.runtime.conversation_rules import MAX_STOPS, MAX_TOOLS
 from services.runtime.errors import InvalidArgumentError
-from sixhop.gateway.v1 import gateway_pb2
-from sixhop.type.v1 import generation_pb2, run_pb2
+from sixhop.type.v1 import chat_pb2, generation_pb2
 
 _NAMES = {
     "agent": "model",
@@ -64,7 +59,7 @@ _EXAMPLE: JsonDict = {"model": AUTO, "messages": [{"role": "user", "content": "G
 _STREAMED: JsonDict = {**_EXAMPLE, "stream": True, "stream_options": {"include_usage": True}}
 
 
-class ChatRequest(ReadWhole):
+class ChatRequest(AnswerRequest):
     """Asks for a chat completion.
 
     A field that would change the answer and that no agent can honour is refused; one that would
@@ -73,8 +68,6 @@ class ChatRequest(ReadWhole):
 
     model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE, _STREAMED]})
 
-    model: str = AUTO
-    """The agent that shall answer; `auto` lets sixhop choose."""
     messages: Annotated[
         list[ChatMessage], Field(fail_fast=True, min_length=1, max_length=MAX_ITEMS)
     ]
@@ -99,7 +92,6 @@ class ChatRequest(ReadWhole):
     response_format: Annotated[PlainFormat | SchemaFormat, Field(discriminator="type")] | None = (
         None
     )
-    sixhop: Extension = Extension()
 
     n: int | None = Field(default=None, ge=1, le=1)
     """One question has one answer."""
@@ -135,59 +127,19 @@ class ChatRequest(ReadWhole):
         return Naming(_NAMES, places, f"{places[-1]}.content")
 
     @property
-    def agent(self) -> str:
-        """Return the agent that is asked for; empty lets routing choose."""
-        return "" if self.model == AUTO else self.model
-
-    @property
     def include_usage(self) -> bool:
         """Return whether a stream tells at its end what was read and written."""
         return self.stream_options is not None and self.stream_options.include_usage is True
 
-    def run_request(self, usual: Delivery, longest: int) -> gateway_pb2.RunRequest:
-        """Return the run that is asked for.
+    def _said(self) -> list[chat_pb2.ChatMessage]:
+        return [each.message(f"messages[{at}]") for at, each in enumerate(self.messages)]
 
-        Args:
-            usual: how text is delivered when the request does not say.
-            longest: how many characters a question may have; a longer last word is the end of the
-                history instead, which an agent that converses answers.
+    def _wrong_end(self) -> tuple[str, str]:
+        place = f"messages[{len(self.messages) - 1}].role"
+        return place, "must be user, or tool, in the last message"
 
-        Raises:
-            InvalidArgumentError: a field holds what no run can be given.
-        """
-        return gateway_pb2.RunRequest(
-            question=self._question(longest),
-            agent=self.agent,
-            delivery=DELIVERIES[self.sixhop.delivery or usual],
-        )
-
-    def ask_request(self, longest: int) -> gateway_pb2.AskRequest:
-        """Return the same for an answer that is given whole; raises as `run_request` does."""
-        return gateway_pb2.AskRequest(question=self._question(longest), agent=self.agent)
-
-    def _question(self, longest: int) -> run_pb2.Question:
-        said = [each.message(f"messages[{at}]") for at, each in enumerate(self.messages)]
-        last = self.messages[-1]
-        if isinstance(last, UserMessage):
-            text = said.pop().content if len(said[-1].content) <= longest else ""
-        elif last.role == "tool":
-            text = ""
-        else:
-            raise InvalidArgumentError(
-                f"messages[{len(said) - 1}].role", "must be user, or tool, in the last message"
-            )
-        return run_pb2.Question(
-            text=text,
-            history=said,
-            tools=[each.offer(f"tools[{at}]") for at, each in enumerate(self.tools or ())],
-            tool_choice=self._tool_choice(),
-            generation=self._generation(),
-            language=self.sixhop.language,
-            session_id=self.sixhop.session_id,
-            sources=[
-                file.source(f"sixhop.sources[{at}]") for at, file in enumerate(self.sixhop.sources)
-            ],
-        )
+    def _offers(self) -> list[chat_pb2.ToolOffer]:
+        return [each.offer(f"tools[{at}]") for at, each in enumerate(self.tools or ())]
 
     def _tool_choice(self) -> str:
         if isinstance(self.tool_choice, NamedChoice):

@@ -1,23 +1,20 @@
 """Reads requests for responses as OpenAI's clients write them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field
 from pydantic.config import JsonDict
 from pydantic_core import PydanticCustomError
 
+from gateway.http.answer_request import AnswerRequest
 from gateway.http.chat_fields import (
     AUTO,
-    DELIVERIES,
     MAX_ITEMS,
     MAX_TOKENS,
-    Delivery,
-    Extension,
     Naming,
     NotTaken,
     Off,
-    ReadWhole,
 )
 from gateway.http.responses_items import (
     CallItem,
@@ -30,8 +27,7 @@ from gateway.http.responses_items import (
 )
 from services.runtime.conversation_rules import MAX_TOOLS
 from services.runtime.errors import InvalidArgumentError
-from sixhop.gateway.v1 import gateway_pb2
-from sixhop.type.v1 import chat_pb2, generation_pb2, run_pb2
+from sixhop.type.v1 import chat_pb2, generation_pb2
 
 _LOGPROBS = "message.output_text.logprobs"
 _NAMES = {
@@ -67,7 +63,7 @@ _EXAMPLE: JsonDict = {"model": AUTO, "input": "Good morning."}
 _STREAMED: JsonDict = {**_EXAMPLE, "stream": True}
 
 
-class ResponsesRequest(ReadWhole):
+class ResponsesRequest(AnswerRequest):
     """Asks for a response.
 
     Nothing is stored: the whole conversation comes with every request. A field that would change
@@ -76,8 +72,6 @@ class ResponsesRequest(ReadWhole):
 
     model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE, _STREAMED]})
 
-    model: str = AUTO
-    """The agent that shall answer; `auto` lets sixhop choose."""
     input: (
         Annotated[str, Field(min_length=1)]
         | Annotated[list[Item], Field(fail_fast=True, min_length=1, max_length=MAX_ITEMS)]
@@ -98,7 +92,6 @@ class ResponsesRequest(ReadWhole):
     temperature: float | None = Field(default=None, ge=0, le=2)
     top_p: float | None = Field(default=None, gt=0, le=1)
     text: TextOptions | None = None
-    sixhop: Extension = Extension()
 
     store: Off | None = None
     """Nothing is stored."""
@@ -131,56 +124,18 @@ class ResponsesRequest(ReadWhole):
     @property
     def naming(self) -> Naming:
         """Return what the fields of the question are called in this request."""
-        places, last = self._places()
+        places = [place for place, _ in self._placed()]
+        last = places[-1]
         return Naming(_NAMES, places, f"{last}.content" if "[" in last else last)
 
-    @property
-    def agent(self) -> str:
-        """Return the agent that is asked for; empty lets routing choose."""
-        return "" if self.model == AUTO else self.model
+    def _said(self) -> list[chat_pb2.ChatMessage]:
+        return [message for _, message in self._placed()]
 
-    def run_request(self, usual: Delivery, longest: int) -> gateway_pb2.RunRequest:
-        """Return the run that is asked for.
+    def _wrong_end(self) -> tuple[str, str]:
+        return "input", "must end with the user's word, or with the output of a function_call"
 
-        Args:
-            usual: how text is delivered when the request does not say.
-            longest: how many characters a question may have; a longer last word is the end of the
-                history instead, which an agent that converses answers.
-
-        Raises:
-            InvalidArgumentError: a field holds what no run can be given.
-        """
-        return gateway_pb2.RunRequest(
-            question=self._question(longest),
-            agent=self.agent,
-            delivery=DELIVERIES[self.sixhop.delivery or usual],
-        )
-
-    def ask_request(self, longest: int) -> gateway_pb2.AskRequest:
-        """Return the same for an answer that is given whole; raises as `run_request` does."""
-        return gateway_pb2.AskRequest(question=self._question(longest), agent=self.agent)
-
-    def _question(self, longest: int) -> run_pb2.Question:
-        said = [message for _, message in self._said()]
-        text = ""
-        if said[-1].role == chat_pb2.CHAT_ROLE_USER:
-            text = said.pop().content if len(said[-1].content) <= longest else ""
-        elif said[-1].role != chat_pb2.CHAT_ROLE_TOOL:
-            raise InvalidArgumentError(
-                "input", "must end with the user's word, or with the output of a function_call"
-            )
-        return run_pb2.Question(
-            text=text,
-            history=said,
-            tools=[each.offer(f"tools[{at}]") for at, each in enumerate(self.tools or ())],
-            tool_choice=self._tool_choice(),
-            generation=self._generation(),
-            language=self.sixhop.language,
-            session_id=self.sixhop.session_id,
-            sources=[
-                file.source(f"sixhop.sources[{at}]") for at, file in enumerate(self.sixhop.sources)
-            ],
-        )
+    def _offers(self) -> list[chat_pb2.ToolOffer]:
+        return [each.offer(f"tools[{at}]") for at, each in enumerate(self.tools or ())]
 
     def _tool_choice(self) -> str:
         if isinstance(self.tool_choice, NamedTool):
@@ -190,12 +145,7 @@ class ResponsesRequest(ReadWhole):
             return self.tool_choice.name
         return self.tool_choice or ""
 
-    def _places(self) -> tuple[Sequence[str], str]:
-        """Return the client's field of every message, and that of the last."""
-        places = [place for place, _ in self._said()]
-        return places, places[-1]
-
-    def _said(self) -> Iterator[tuple[str, chat_pb2.ChatMessage]]:
+    def _placed(self) -> Iterator[tuple[str, chat_pb2.ChatMessage]]:
         """Yield the conversation as messages, each with the field that it comes from.
 
         Raises:
