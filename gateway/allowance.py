@@ -1,11 +1,13 @@
 """Refuses requests that ask for more than their tenant may have."""
 
-from gateway.http.failing import TOO_LARGE
 from gateway.spending import prompt_chars
 from services.runtime.call import Inbound
 from services.runtime.errors import InvalidArgumentError, PermissionDeniedError
 from services.runtime.tenants import DEFAULT, SECTION
 from sixhop.gateway.v1 import gateway_pb2
+
+TOO_LARGE = "too_large"
+"""The cause of what is refused for its size, at every door."""
 
 
 def check_allowance(
@@ -25,17 +27,19 @@ def check_allowance(
     where = f"[{SECTION}.{tenant or DEFAULT}]"
     most = limits.max_body_bytes
     if most is not None and (size := request.ByteSize()) > most:
-        raise _too_large(
+        raise InvalidArgumentError(
             "request",
             f"has {size:,} bytes, and this tenant's may have {most:,}; send less "
             f"(max_body_bytes in {where})",
+            cause=TOO_LARGE,
         )
     most = limits.max_prompt_chars
     if most is not None and (chars := prompt_chars(request.question)) > most:
-        raise _too_large(
+        raise InvalidArgumentError(
             "question",
             f"has {chars:,} characters with its history, and this tenant's may have {most:,}; "
             f"shorten it (max_prompt_chars in {where})",
+            cause=TOO_LARGE,
         )
 
 
@@ -54,9 +58,3 @@ def check_agent(inbound: Inbound, agent: str) -> None:
             f"[{SECTION}.{inbound.identity.tenant or DEFAULT}])",
             cause="agents",
         )
-
-
-def _too_large(field: str, problem: str) -> InvalidArgumentError:
-    error = InvalidArgumentError(field, problem)
-    error.cause = TOO_LARGE
-    return error

@@ -8,9 +8,10 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, from_json
 from starlette.requests import ClientDisconnect, Request
 
+from gateway.allowance import TOO_LARGE
 from gateway.config import GatewaySettings
 from gateway.http.arriving import credential_of
-from gateway.http.failing import NOT_TAKEN, TOO_LARGE, TOO_SLOW
+from gateway.http.failing import NOT_TAKEN, TOO_SLOW
 from gateway.http.front import front_of
 from gateway.http.leaving import ClientLeftError
 from services.runtime.errors import InvalidArgumentError, SixhopError
@@ -38,8 +39,10 @@ async def read_json(request: Request, kind: type[ModelT], settings: GatewaySetti
         async with asyncio.timeout(settings.http_body_timeout_s):
             content = await _read(request, max_bytes, stranger)
     except TimeoutError:
-        raise refused_as(
-            TOO_SLOW, f"did not come within {settings.http_body_timeout_s:g} s; send it faster"
+        raise InvalidArgumentError(
+            "body",
+            f"did not come within {settings.http_body_timeout_s:g} s; send it faster",
+            cause=TOO_SLOW,
         ) from None
     try:
         return kind.model_validate_json(content)
@@ -47,21 +50,16 @@ async def read_json(request: Request, kind: type[ModelT], settings: GatewaySetti
         raise wrong_field(error, content) from None
 
 
-def refused_as(cause: str, problem: str, field: str = "body") -> InvalidArgumentError:
-    """Return the refusal of a body that HTTP has a status of its own for."""
-    error = InvalidArgumentError(field, problem)
-    error.cause = cause
-    return error
-
-
 def _require_json(request: Request) -> None:
     # Pages of others may send anything else to a door on this machine without being asked.
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != _JSON:
-        raise refused_as(NOT_TAKEN, f"must be {_JSON}", "content-type")
+        raise InvalidArgumentError("content-type", f"must be {_JSON}", cause=NOT_TAKEN)
     if request.headers.get("content-encoding", "identity") != "identity":
-        raise refused_as(
-            NOT_TAKEN, "compressed bodies are not taken; send it as it is", "content-encoding"
+        raise InvalidArgumentError(
+            "content-encoding",
+            "compressed bodies are not taken; send it as it is",
+            cause=NOT_TAKEN,
         )
 
 
@@ -83,8 +81,8 @@ async def _read(request: Request, max_bytes: int, stranger: SixhopError | None) 
         async for chunk in request.stream():
             content += chunk
             if len(content) > max_bytes:
-                raise stranger or refused_as(
-                    TOO_LARGE, f"is larger than {max_bytes:,} bytes; send less"
+                raise stranger or InvalidArgumentError(
+                    "body", f"is larger than {max_bytes:,} bytes; send less", cause=TOO_LARGE
                 )
     except ClientDisconnect:
         raise ClientLeftError from None

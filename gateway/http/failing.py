@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import orjson
 from typing_extensions import TypedDict
 
+from gateway.allowance import TOO_LARGE
 from services.runtime.errors import (
     AlreadyExistsError,
     BudgetTooSmallError,
@@ -34,7 +35,6 @@ from services.runtime.errors import (
 from services.runtime.status import status_info
 from services.runtime.topology import GATEWAY
 
-TOO_LARGE = "too_large"
 TOO_SLOW = "too_slow"
 NOT_TAKEN = "media_type"
 _OWN_STATUSES = {TOO_LARGE: 413, TOO_SLOW: 408, NOT_TAKEN: 415}

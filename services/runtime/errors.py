@@ -188,10 +188,15 @@ class InvalidArgumentError(CallerError):
     code = Code.INVALID_ARGUMENT
     reason = "INVALID_ARGUMENT"
 
-    def __init__(self, field: str, problem: str, *, origin: Origin | None = None) -> None:
+    def __init__(
+        self, field: str, problem: str, *, cause: str = "", origin: Origin | None = None
+    ) -> None:
         """Take the field's path and the problem, a sentence that says what to do."""
         super().__init__(
-            f"{field}: {problem}" if field else problem, details={"field": field}, origin=origin
+            f"{field}: {problem}" if field else problem,
+            cause=cause,
+            details={"field": field},
+            origin=origin,
         )
         self.field = field
         self.problem = problem

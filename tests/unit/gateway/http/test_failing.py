@@ -4,10 +4,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from gateway.http.body import refused_as
+from gateway.allowance import TOO_LARGE
 from gateway.http.failing import (
     NOT_TAKEN,
-    TOO_LARGE,
     TOO_SLOW,
     ErrorDetails,
     failure_of,
@@ -145,7 +144,7 @@ def test_a_hop_that_was_overloaded_in_the_middle_of_a_run_is_not_asked_again() -
 @requirement("http:every-reason-has-a-status")
 @pytest.mark.parametrize(("cause", "status"), [(TOO_LARGE, 413), (TOO_SLOW, 408), (NOT_TAKEN, 415)])
 def test_bodies_that_are_not_read_have_statuses_of_their_own(cause: str, status: int) -> None:
-    assert status_of(refused_as(cause, "no")) == status
+    assert status_of(InvalidArgumentError("body", "no", cause=cause)) == status
 
 
 def test_openais_words_are_used_where_it_has_one() -> None:
