@@ -9,10 +9,9 @@ from pydantic_core import ErrorDetails, from_json
 from starlette.requests import ClientDisconnect, Request
 
 from gateway.allowance import TOO_LARGE
-from gateway.config import GatewaySettings
 from gateway.http.arriving import credential_of
 from gateway.http.failing import NOT_TAKEN, TOO_SLOW
-from gateway.http.front import front_of
+from gateway.http.front import Front, front_of
 from gateway.http.leaving import ClientLeftError
 from services.runtime.errors import InvalidArgumentError, SixhopError
 
@@ -24,7 +23,7 @@ _JSON = "application/json"
 _UNKNOWN, _MISSING = "extra_forbidden", "missing"
 
 
-async def read_json(request: Request, kind: type[ModelT], settings: GatewaySettings) -> ModelT:
+async def read_json(request: Request, kind: type[ModelT]) -> ModelT:
     """Return the body as what it is meant to be.
 
     Raises:
@@ -34,14 +33,16 @@ async def read_json(request: Request, kind: type[ModelT], settings: GatewaySetti
         ClientLeftError: the client went away while it was sending.
     """
     _require_json(request)
-    max_bytes, stranger = await _limit(request, settings)
+    front = front_of(request)
+    within_s = front.settings.http_body_timeout_s
+    max_bytes, stranger = await _limit(request, front)
     try:
-        async with asyncio.timeout(settings.http_body_timeout_s):
+        async with asyncio.timeout(within_s):
             content = await _read(request, max_bytes, stranger)
     except TimeoutError:
         raise InvalidArgumentError(
             "body",
-            f"did not come within {settings.http_body_timeout_s:g} s; send it faster",
+            f"did not come within {within_s:g} s; send it faster",
             cause=TOO_SLOW,
         ) from None
     try:
@@ -63,16 +64,17 @@ def _require_json(request: Request) -> None:
         )
 
 
-async def _limit(request: Request, settings: GatewaySettings) -> tuple[int, SixhopError | None]:
+async def _limit(request: Request, front: Front) -> tuple[int, SixhopError | None]:
     """Return how much may come, before any of it is taken, and the error of who is a stranger.
 
     Of a stranger so much is taken as small requests have: the policies refuse it then, and log it.
     """
     try:
-        limits = await front_of(request).limits_of(credential_of(request.headers))
+        limits = await front.limits_of(credential_of(request.headers))
     except SixhopError as error:
         return STRANGER_BYTES, error
-    return min(settings.max_body_bytes, limits.max_body_bytes or settings.max_body_bytes), None
+    most = front.settings.max_body_bytes
+    return min(most, limits.max_body_bytes or most), None
 
 
 async def _read(request: Request, max_bytes: int, stranger: SixhopError | None) -> bytes:

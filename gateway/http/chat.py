@@ -42,7 +42,7 @@ async def chat_completions(request: Request) -> Response | EventStream:
     front = front_of(request)
     usual = delivery_of(request.headers, front.settings.http_delivery)
     longest = front.settings.max_question_chars
-    asked = await read_json(request, ChatRequest, front.settings)
+    asked = await read_json(request, ChatRequest)
     if asked.stream:
         run = asked.run_request(usual, longest)
         inbound = front.arrive(request, "Run", streaming=True)

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from typing_extensions import TypedDict
 
-from gateway.http.body import ModelT, read_json
+from gateway.http.body import read_json
 from gateway.http.failing import failure_of
 from gateway.http.front import Front, front_of
 from gateway.http.operation import BODY_ERRORS, JSON, Answer, Operation, Parameter
@@ -18,7 +18,7 @@ from gateway.state.ordering import Obeyed, order_breaker
 from gateway.state.view import DependencyView, ShedOrder, dependency_view, shed_order
 from services.runtime.call import Criticality
 from services.runtime.durations import to_duration
-from services.runtime.errors import InvalidArgumentError, PermissionDeniedError, SixhopError
+from services.runtime.errors import PermissionDeniedError, SixhopError
 from services.runtime.orders import (
     MAX_OPERATOR_CHARS,
     MAX_ORDER_S,
@@ -124,7 +124,7 @@ async def shed(request: Request) -> Response:
     """Close the door for a while."""
     front = front_of(request)
     _from_this_page(request, front)
-    asked = await _read(request, ShedRequest, front)
+    asked = await read_json(request, ShedRequest)
     order = runtime_pb2.OrderShedRequest(
         reason=asked.reason,
         shed_duration=to_duration(asked.for_s),
@@ -148,7 +148,7 @@ async def breaker(request: Request) -> Response:
     """Hold a breaker, or reset it, in every process of its hop."""
     front = front_of(request)
     _from_this_page(request, front)
-    asked = await _read(request, BreakerRequest, front)
+    asked = await read_json(request, BreakerRequest)
     order = runtime_pb2.OrderBreakerRequest(
         key=asked.dependency,
         order=_ORDERS[asked.order],
@@ -205,14 +205,6 @@ def _address(text: str) -> SplitResult:
             "orders are taken from the page of this gateway, and this is no address",
             cause="origin",
         ) from None
-
-
-async def _read(request: Request, kind: type[ModelT], front: Front) -> ModelT:
-    # Of another type browsers would send it for any page, without asking first.
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type != "application/json":
-        raise InvalidArgumentError("content-type", "must be application/json")
-    return await read_json(request, kind, front.settings)
 
 
 def _giver(request: Request) -> Giver:

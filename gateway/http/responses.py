@@ -31,7 +31,7 @@ async def create_response(request: Request) -> Response | EventStream:
     front = front_of(request)
     usual = delivery_of(request.headers, front.settings.http_delivery)
     longest = front.settings.max_question_chars
-    asked = await read_json(request, ResponsesRequest, front.settings)
+    asked = await read_json(request, ResponsesRequest)
     if asked.stream:
         run = asked.run_request(usual, longest)
         inbound = front.arrive(request, "Run", streaming=True)

@@ -59,7 +59,7 @@ async def start_run(request: Request) -> Response:
     """Start a run that goes on by itself, and say where it is."""
     front = front_of(request)
     arrival = arrival_of(without_proxy_timeout(request.headers))
-    asked = await read_json(request, RunStart, front.settings)
+    asked = await read_json(request, RunStart)
     wanted = asked.run_request()
     inbound = front.desk.arrive("Run", arrival, streaming=True)
     try:

@@ -284,4 +284,4 @@ async def test_a_form_that_any_page_could_send_is_no_order() -> None:
             door, "POST", "/v1/admin/shed", data=json.dumps(SHED), headers=headers
         )
 
-    assert (status, told["error"]["param"]) == (400, "content-type")
+    assert (status, told["error"]["param"]) == (415, "content-type")
