@@ -1,5 +1,7 @@
 """Takes an operator's orders to the breakers of this process."""
 
+from contextlib import AbstractContextManager
+
 from services.runtime.call import Mode
 from services.runtime.dependency_health import dependency_snapshots
 from services.runtime.durations import to_seconds
@@ -7,19 +9,18 @@ from services.runtime.errors import (
     InvalidArgumentError,
     NotFoundError,
     NotServedHereError,
-    SixhopError,
 )
 from services.runtime.orders import (
-    MAX_OPERATOR_CHARS,
     MAX_REASON_CHARS,
     Authority,
     Giver,
     check_operator,
     checked_length_s,
     checked_reason,
+    telling_refusal,
 )
 from services.runtime.stack import ClientPolicies
-from services.runtime.telemetry import ORDER_REFUSED, ORDER_TAKEN, get_logger
+from services.runtime.telemetry import ORDER_TAKEN, get_logger
 from sixhop.runtime.v1 import runtime_pb2
 
 _ORDERS = {
@@ -60,11 +61,8 @@ class BreakerOrders:
             NotFoundError: this process has not called such a dependency.
         """
         self.admit(request, giver)
-        try:
+        with _telling_refusal(request, giver):
             policies = self._enforcing()
-        except SixhopError as error:
-            self._tell_refused(request, giver, error)
-            raise
         reason, hold_s = _checked(request)
         breakers = policies.breakers
         if request.key not in breakers.snapshot():
@@ -96,22 +94,8 @@ class BreakerOrders:
             UnauthenticatedError: the key is missing or wrong.
             PermissionDeniedError: nobody may give orders here.
         """
-        try:
+        with _telling_refusal(request, giver):
             self._authority.check(giver)
-        except SixhopError as error:
-            self._tell_refused(request, giver, error)
-            raise
-
-    def _tell_refused(
-        self, request: runtime_pb2.OrderBreakerRequest, giver: Giver, error: SixhopError
-    ) -> None:
-        self._log.warning(
-            ORDER_REFUSED,
-            order=_ORDERS.get(request.order, ""),
-            operator=request.operator_name[:MAX_OPERATOR_CHARS],
-            peer=giver.peer,
-            cause=error.cause,
-        )
 
     def _enforcing(self) -> ClientPolicies:
         if self._policies is None:
@@ -128,6 +112,12 @@ class BreakerOrders:
                 cause="not_enforced",
             )
         return self._policies
+
+
+def _telling_refusal(
+    request: runtime_pb2.OrderBreakerRequest, giver: Giver
+) -> AbstractContextManager[None]:
+    return telling_refusal(_ORDERS.get(request.order, ""), request.operator_name, giver)
 
 
 def _checked(request: runtime_pb2.OrderBreakerRequest) -> tuple[str, float]:

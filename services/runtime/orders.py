@@ -2,7 +2,8 @@
 
 import hmac
 import ipaddress
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -188,17 +189,30 @@ class Orders:
         return self._switch
 
     def _open(self, giver: Giver, operator: str, *, order: str) -> ShedSwitch:
-        try:
+        with telling_refusal(order, operator, giver):
             return self.switch_for(giver)
-        except SixhopError as error:
-            self._log.warning(
-                ORDER_REFUSED,
-                order=order,
-                operator=operator[:MAX_OPERATOR_CHARS],
-                peer=giver.peer,
-                cause=error.cause,
-            )
-            raise
+
+
+@contextmanager
+def telling_refusal(order: str, operator: str, giver: Giver) -> Iterator[None]:
+    """Log it when the block refuses an order.
+
+    Args:
+        order: the log's name for it.
+        operator: who orders, as they say themselves.
+        giver: who gives it.
+    """
+    try:
+        yield
+    except SixhopError as error:
+        get_logger().warning(
+            ORDER_REFUSED,
+            order=order,
+            operator=operator[:MAX_OPERATOR_CHARS],
+            peer=giver.peer,
+            cause=error.cause,
+        )
+        raise
 
 
 def _checked(request: runtime_pb2.OrderShedRequest) -> tuple[str, float, Criticality]:
