@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from gateway.runner import Runner
 from services.runtime.call import Identity, Inbound
+from services.runtime.credential import Credential
 from services.runtime.door import Door
 from services.runtime.errors import SixhopError
 from services.runtime.identity import edge_identity
@@ -24,8 +25,8 @@ class Arrival:
     """What the caller has left, seconds; None leaves it to the gateway."""
     identity: Identity = field(default_factory=Identity)
     """Whose request it is, as it came."""
-    credential: str = ""
-    """What the caller shows to be known by, as it came."""
+    credential: Credential | None = None
+    """What the caller shows to be known by."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,11 @@ import re
 from collections.abc import Mapping
 
 from starlette.datastructures import Headers
+from starlette.requests import Request
 
 from gateway.desk import Arrival
 from services.runtime.call import Criticality, Identity
+from services.runtime.credential import Credential
 from services.runtime.errors import InvalidArgumentError
 from services.runtime.identity import CREDENTIAL_KEY, REQUEST_ID_KEY, TRACEPARENT_KEY
 
@@ -21,14 +23,13 @@ _GRPC_TIMEOUT = re.compile(r"([0-9]{1,8})([HMSmun])")
 _UNITS_S: Mapping[str, float] = {"H": 3600, "M": 60, "S": 1, "m": 1e-3, "u": 1e-6, "n": 1e-9}
 
 
-def arrival_of(headers: Headers) -> Arrival:
-    """Return who sends these headers, and how long they wait.
+def arrival_of(headers: Headers, credential: Credential) -> Arrival:
+    """Return who sends these headers and shows this, and how long they wait.
 
     Of several headers that say how long, the shortest counts: somebody on the way gives up then.
 
     Raises:
-        InvalidArgumentError: a header that says how long, or how important, is not understood, or
-            there are several credentials.
+        InvalidArgumentError: a header that says how long, or how important, is not understood.
     """
     return Arrival(
         remaining_s=_remaining_s(headers),
@@ -39,21 +40,25 @@ def arrival_of(headers: Headers) -> Arrival:
             traceparent=headers.get(TRACEPARENT_KEY, ""),
             wants_reports=True,
         ),
-        credential=credential_of(headers),
+        credential=credential,
     )
 
 
-def credential_of(headers: Headers) -> str:
-    """Return what the caller shows to be known by; empty when it shows nothing.
+def credential_of(request: Request) -> Credential:
+    """Return what the sender of a request shows to be known by: the same object each time.
 
     Raises:
         InvalidArgumentError: it shows several: whoever looks at the first and whoever looks at the
             last one would take it for different tenants.
     """
-    came = headers.getlist(CREDENTIAL_KEY)
+    known = getattr(request.state, "credential", None)
+    if isinstance(known, Credential):
+        return known
+    came = request.headers.getlist(CREDENTIAL_KEY)
     if len(came) > 1:
         raise InvalidArgumentError(CREDENTIAL_KEY, "came more than once; send one")
-    return came[0] if came else ""
+    request.state.credential = credential = Credential(came[0] if came else "")
+    return credential
 
 
 def _remaining_s(headers: Headers) -> float | None:

@@ -9,7 +9,6 @@ from pydantic_core import ErrorDetails, from_json
 from starlette.requests import ClientDisconnect, Request
 
 from gateway.allowance import TOO_LARGE
-from gateway.http.arriving import credential_of
 from gateway.http.failing import NOT_TAKEN, TOO_SLOW
 from gateway.http.front import Front, front_of
 from gateway.http.leaving import ClientLeftError
@@ -70,7 +69,7 @@ async def _limit(request: Request, front: Front) -> tuple[int, SixhopError | Non
     Of a stranger so much is taken as small requests have: the policies refuse it then, and log it.
     """
     try:
-        limits = await front.limits_of(credential_of(request.headers))
+        limits = await front.limits_of(request)
     except SixhopError as error:
         return STRANGER_BYTES, error
     most = front.settings.max_body_bytes

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from gateway.config import GatewaySettings
 from gateway.desk import Desk
 from gateway.hops import hops_told
-from gateway.http.arriving import arrival_of
+from gateway.http.arriving import arrival_of, credential_of
 from gateway.http.failing import Failure, failure_of
 from gateway.http.sse import KeepAlive
 from gateway.runs.places import Places
@@ -56,14 +56,15 @@ class Front:
             streaming: whether it is answered by a stream.
 
         Raises:
-            InvalidArgumentError: a header is not understood.
+            InvalidArgumentError: a header is not understood, or there are several credentials.
         """
-        inbound = self.desk.arrive(method, arrival_of(request.headers), streaming=streaming)
+        arrival = arrival_of(request.headers, credential_of(request))
+        inbound = self.desk.arrive(method, arrival, streaming=streaming)
         request.state.inbound = inbound
         return inbound
 
-    async def limits_of(self, credential: str) -> TenantLimits:
-        """Return what a caller may do, without letting it in.
+    async def limits_of(self, request: Request) -> TenantLimits:
+        """Return what the sender of a request may do, without letting it in.
 
         Raises:
             SixhopError: nobody knows who it is.
@@ -71,7 +72,7 @@ class Front:
         tenancy = self.hop.tenancy
         if tenancy is None:
             return UNLIMITED
-        return await tenancy.identification.limits_of(credential, KNOWN_WITHIN_S)
+        return await tenancy.identification.limits_of(credential_of(request), KNOWN_WITHIN_S)
 
     def failure(self, inbound: Inbound, error: SixhopError) -> Failure:
         """Return what a client is told of an error that ended its call."""

@@ -10,7 +10,7 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gateway.http.arriving import arrival_of
+from gateway.http.arriving import arrival_of, credential_of
 from gateway.http.body import read_json
 from gateway.http.chat_answer import failure_event
 from gateway.http.failing import Failure, failure_of
@@ -58,7 +58,7 @@ T = TypeVar("T")
 async def start_run(request: Request) -> Response:
     """Start a run that goes on by itself, and say where it is."""
     front = front_of(request)
-    arrival = arrival_of(without_proxy_timeout(request.headers))
+    arrival = arrival_of(without_proxy_timeout(request.headers), credential_of(request))
     asked = await read_json(request, RunStart)
     wanted = asked.run_request()
     inbound = front.desk.arrive("Run", arrival, streaming=True)
@@ -167,7 +167,8 @@ async def _look(
     request: Request, method: str, serve: Callable[[Front, Inbound], Awaitable[T]]
 ) -> T | Response:
     front = front_of(request)
-    inbound = front.desk.arrive(method, arrival_of(request.headers), streaming=False)
+    arrival = arrival_of(request.headers, credential_of(request))
+    inbound = front.desk.arrive(method, arrival, streaming=False)
     try:
         return await front.desk.look(inbound, partial(serve, front, inbound))
     except SixhopError as error:

@@ -7,7 +7,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from typing_extensions import TypedDict
 
-from gateway.http.arriving import credential_of
 from gateway.http.chat_answer import failure_event
 from gateway.http.failing import failure_of
 from gateway.http.front import Front, front_of
@@ -52,7 +51,7 @@ async def _let_in(request: Request, front: Front) -> None:
     key = request.headers.get(OPERATOR_KEY)
     if key and front.hop.runtime.orders.authority.knows(key):
         return
-    await front.limits_of(credential_of(request.headers))
+    await front.limits_of(request)
 
 
 async def _events(front: Front) -> AsyncGenerator[bytes, None]:

@@ -7,6 +7,7 @@ from enum import IntEnum, StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 if TYPE_CHECKING:
+    from services.runtime.credential import Credential
     from services.runtime.tenants import TenantLimits
 
 T = TypeVar("T")
@@ -116,8 +117,8 @@ class Inbound:
     """When admission let it in."""
     admitted_as: int = 0
     """How many calls were then in flight, this one included."""
-    credential: str = ""
-    """What the caller shows to be known by, as it came; read at the edge only, and not kept."""
+    credential: "Credential | None" = None
+    """What the caller shows to be known by; read at the edge only, and not kept."""
     limits: "TenantLimits | None" = None
     """What its tenant may do; None where nobody has looked, as behind the edge."""
     token_count: int = 0

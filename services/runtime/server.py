@@ -10,6 +10,7 @@ import grpc
 from google.rpc import status_pb2
 
 from services.runtime.call import Identity, Inbound
+from services.runtime.credential import Credential
 from services.runtime.door import Door
 from services.runtime.errors import SixhopError
 from services.runtime.identity import read_credential, read_identity
@@ -125,7 +126,7 @@ class PolicyInterceptor(grpc.aio.ServerInterceptor):
             return self._door.arrive(name, context.time_remaining(), identity, streaming=streaming)
         identity = self._identify(identity)
         inbound = self._door.arrive(name, context.time_remaining(), identity, streaming=streaming)
-        inbound.credential = read_credential(sent)
+        inbound.credential = Credential(read_credential(sent))
         return inbound
 
     def _report(self, context: Context, inbound: Inbound) -> None:

@@ -42,6 +42,11 @@ TENANTS: dict[str, Requirement] = {
         "A refusal names the tenant's limit and when to come back, and whoever does so is let in.",
         "issue 5",
     ),
+    "tenants:looked-at-once": Requirement(
+        "What a request shows is looked at once, before its body is read and not again after it, "
+        "unless the body took a second or the issuer was away.",
+        "issue 5",
+    ),
     "tenants:loopback-only": Requirement(
         "A gateway that others than its own machine can call refuses to start without keys or "
         "tokens, unless its configuration says that everybody may come in.",

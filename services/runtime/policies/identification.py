@@ -9,12 +9,10 @@ from collections.abc import Awaitable, Callable
 
 from services.runtime.call import Inbound
 from services.runtime.clock import Clock
+from services.runtime.credential import Authenticate, Credential
 from services.runtime.guarding import Guard
 from services.runtime.tenants import TenantLimits, Tenants
 
-Authenticate = Callable[[str, float], Awaitable[str]]
-"""Returns the tenant that a credential stands for, waiting so many seconds at most for whatever it
-needs to know; raises UnauthenticatedError or PermissionDeniedError for one that stands for none."""
 ANYBODY = ""
 """The tenant of callers whom nobody asks who they are."""
 
@@ -41,11 +39,12 @@ class Identification(Guard[Inbound]):
         """Change what tenants may do, for calls from now on."""
         self._tenants = tenants
 
-    async def limits_of(self, credential: str, within_s: float) -> TenantLimits:
+    async def limits_of(self, credential: Credential, within_s: float) -> TenantLimits:
         """Return what a caller may do, without letting it in; raises as `authenticate` does."""
         if self.authenticate is None:
             return self._tenants.of(ANYBODY)
-        return self._tenants.of(await self.authenticate(credential, within_s))
+        tenant = await credential.tenant(self.authenticate, within_s, self._clock)
+        return self._tenants.of(tenant)
 
     def before(self, inbound: Inbound) -> Awaitable[None] | None:
         """Set the call's tenant and its limits, and lower what exceeds them.
@@ -55,17 +54,17 @@ class Identification(Guard[Inbound]):
             PermissionDeniedError: it is known, and is nobody's tenant.
         """
         # Not kept: from here on nobody needs it, and what is gone cannot be told by mistake.
-        credential, inbound.credential = inbound.credential, ""
+        credential, inbound.credential = inbound.credential, None
         if self.authenticate is None:
             self._settle(inbound, ANYBODY)
             return None
-        return self._identify(inbound, credential, self.authenticate)
+        return self._identify(inbound, credential or Credential(), self.authenticate)
 
     async def _identify(
-        self, inbound: Inbound, credential: str, authenticate: Authenticate
+        self, inbound: Inbound, credential: Credential, authenticate: Authenticate
     ) -> None:
         within_s = max(0.0, inbound.self_deadline - self._clock.now())
-        self._settle(inbound, await authenticate(credential, within_s))
+        self._settle(inbound, await credential.tenant(authenticate, within_s, self._clock))
 
     def _settle(self, inbound: Inbound, tenant: str) -> None:
         limits = inbound.limits = self._tenants.of(tenant)

@@ -10,6 +10,7 @@ import pytest
 
 from services.runtime.clock import ManualClock
 from services.runtime.config import Config, ConfigError, load_config
+from services.runtime.credential import Credential
 from services.runtime.outgoing import Outgoing
 from services.runtime.policies.deadline import ServerDeadline, margin_s
 from services.runtime.reload import Live, Reading, read_again, reload, reload_whenever
@@ -82,7 +83,7 @@ async def test_limits_of_tenants_follow_the_file(file: Path, log: io.BytesIO) ->
     line = await reloaded(live, "[tenants.acme]\nmax_deadline_s = 5\n", log)
 
     assert line["changed"]["tenants.acme.max_deadline_s"] == "None → 5.0"
-    limits = await live.tenancy.identification.limits_of("", 1.0)
+    limits = await live.tenancy.identification.limits_of(Credential(), 1.0)
     assert limits is live.config.tenants.default
     assert live.tenancy.tenants.of("acme").max_deadline_s == 5.0
 

@@ -5,6 +5,7 @@ from starlette.datastructures import Headers, QueryParams
 
 from gateway.http.arriving import arrival_of
 from gateway.http.run_request import last_seen, wanted_of
+from services.runtime.credential import Credential
 from services.runtime.errors import InvalidArgumentError
 
 
@@ -42,6 +43,6 @@ def test_a_list_that_cannot_be_given_is_refused_by_its_parameter(query: str) -> 
 )
 def test_a_header_that_is_not_understood_is_refused_by_its_name(header: str, value: str) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
-        arrival_of(Headers({header: value}))
+        arrival_of(Headers({header: value}), Credential())
 
     assert caught.value.field == header
