@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import math
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -12,7 +11,7 @@ import uvicorn
 from gateway.config import GatewaySettings
 from gateway.http.app import make_app
 from gateway.http.front import Front
-from gateway.http.wire import JournalHandler, bounded
+from gateway.http.wire import BoundedProtocol, JournalHandler, bounded
 from services.runtime.background import OWN_TASK, background
 from services.runtime.config import ConfigError
 from services.runtime.telemetry import HTTP_SERVING, get_logger
@@ -41,9 +40,10 @@ async def http_door(front: Front) -> AsyncIterator[None]:
         ConfigError: the port cannot be had.
     """
     listener = _listen(front.settings, front.hop.config.port(GATEWAY))
+    protocol = bounded(front.settings.http_head_timeout_s, front.settings.http_max_connections)
     config = uvicorn.Config(
         make_app(front),
-        http=bounded(front.settings.http_head_timeout_s, front.settings.http_max_connections),
+        http=protocol,
         ws="none",
         loop="none",
         lifespan="off",
@@ -52,6 +52,7 @@ async def http_door(front: Front) -> AsyncIterator[None]:
         server_header=False,
         proxy_headers=False,
         timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=1,
     )
     config.load()
     server, log = _Server(config), logging.getLogger("uvicorn")
@@ -60,12 +61,19 @@ async def http_door(front: Front) -> AsyncIterator[None]:
     async def drain(within_s: float) -> None:
         # Those who look would look for ever.
         front.lookout.end()
-        # Connections are waited for until then, and what still goes on is told to end.
-        config.timeout_graceful_shutdown = max(1, math.floor(within_s))
-        server.should_exit = True
-        await asyncio.wait([serving], timeout=within_s + STOP_LIMIT_S)
-        if told := set(server.server_state.tasks):
-            await asyncio.wait(told, timeout=STOP_LIMIT_S)
+        # Whoever comes from here on is told to go elsewhere, until the whole process has drained:
+        # a port that is shut says nothing, to a balancer that has not heard yet least of all.
+        protocol.closed = True
+        for connection in list(server.server_state.connections):
+            if isinstance(connection, BoundedProtocol):
+                connection.end_after_answer()
+        if answering := set(server.server_state.tasks):
+            _, late = await asyncio.wait(answering, timeout=within_s)
+            for task in late:
+                task.cancel()
+            if late:
+                # They tell it to those who wait for them.
+                await asyncio.wait(late, timeout=STOP_LIMIT_S)
 
     async with background(front.keep.run()):
         serving = asyncio.create_task(server.serve([listener]), name=f"{OWN_TASK}http door")
@@ -79,6 +87,8 @@ async def http_door(front: Front) -> AsyncIterator[None]:
             yield
         finally:
             await drain(0)
+            server.should_exit = True
+            await asyncio.wait({serving}, timeout=STOP_LIMIT_S)
             serving.cancel()
             await asyncio.wait({serving}, timeout=STOP_LIMIT_S)
 

@@ -10,7 +10,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from gateway.http.failing import failure_of
 from gateway.http.sse import ABORT
 from services.runtime.errors import InvalidArgumentError, LoadShedError, SixhopError
-from services.runtime.identity import REQUEST_ID_KEY
+from services.runtime.identity import REQUEST_ID_KEY, well_formed
 from services.runtime.telemetry import HTTP_SERVER_SAYS, get_logger, tell_refused
 
 MAX_HEAD_BYTES = 64 * 1024
@@ -20,12 +20,15 @@ MAX_PIPELINED = 16
 LINGER_S = 1.0
 """How long a client that was answered early may go on sending before its connection is cut."""
 
+HEALTH_PATHS = frozenset({b"/livez", b"/readyz", b"/v1/health", b"/metrics"})
+"""What a door that is closed answers still."""
+
 _TOO_LARGE = ("431 Request Header Fields Too Large", "the headers are larger than 64 KiB")
 _TOLD = "Invalid HTTP request received."
 """What the server says before the protocol refuses a request, which is logged by that."""
 _TOO_SLOW = ("408 Request Timeout", "the headers did not come in time")
-_FULL = "503 Service Unavailable"
-_FULL_RETRY_S = 1.0
+_BUSY = "503 Service Unavailable"
+_RETRY_S = 1.0
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -38,6 +41,8 @@ class BoundedProtocol(HttpToolsProtocol):
     """How long a client may take for a head, from its connection or its first byte, seconds."""
     max_connections = 4096
     """How many connections are served; others are refused."""
+    closed = False
+    """Whether no new work is taken, by any connection; health is told all the same."""
     _refused = False
     _in_body = False
     _unparsed_bytes = 0
@@ -77,8 +82,8 @@ class BoundedProtocol(HttpToolsProtocol):
         """End it, and begin to serve the request unless it is too large.
 
         Raises:
-            ValueError: it is, or too many wait or are connected; nothing that follows on this
-                connection is read.
+            ValueError: it is, or too many wait or are connected, or the door is closed; nothing
+                that follows on this connection is read.
         """
         self._stop_timer()
         self._in_head, self._unparsed_bytes = False, 0
@@ -89,14 +94,17 @@ class BoundedProtocol(HttpToolsProtocol):
             raise ValueError(_TOO_LARGE[1])
         if len(self.connections) > self.max_connections:
             problem = f"{self.max_connections} connections are open; come back later"
-            full = LoadShedError(problem, cause="connections", retry_after_s=_FULL_RETRY_S)
-            self._refuse_by(_FULL, full)
-            raise ValueError(problem)
+            raise self._refuse_busy(problem, "connections")
+        tells_health = self.url.partition(b"?")[0] in HEALTH_PATHS
+        if self.closed and not tells_health:
+            raise self._refuse_busy("the gateway stops; ask another, or this one later", "draining")
         if len(self.pipeline) >= MAX_PIPELINED:
             # Each waits with kilobytes, and one read can hold thousands.
             raise ValueError("wait for answers before asking more")
         self._in_body = True
         super().on_headers_complete()
+        if self.closed:
+            self.cycle.keep_alive = False
 
     def on_message_complete(self) -> None:
         """End a request."""
@@ -108,6 +116,15 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_response_complete()
         if (self._in_body or self._refused) and not self.transport.is_closing():
             self._linger()
+
+    def end_after_answer(self) -> None:
+        """Have the answer that is under way, if any, end its connection, and say so."""
+        if self.pipeline:
+            # What waits for it has not begun; its client sees that no answer comes.
+            self.pipeline.clear()
+            self._refused = True
+        elif self.cycle is not None:
+            self.cycle.keep_alive = False
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is no HTTP."""
@@ -124,7 +141,14 @@ class BoundedProtocol(HttpToolsProtocol):
     def _refuse(self, status: str, problem: str) -> None:
         self._refuse_by(status, InvalidArgumentError("", problem))
 
-    def _refuse_by(self, status: str, error: SixhopError) -> None:
+    def _refuse_busy(self, problem: str, cause: str) -> ValueError:
+        """Refuse a request whose headers are known, and return what keeps the rest unread."""
+        came = dict(self.headers).get(REQUEST_ID_KEY.encode(), b"").decode("latin-1")
+        error = LoadShedError(problem, cause=cause, retry_after_s=_RETRY_S)
+        self._refuse_by(_BUSY, error, came if well_formed(came) else "")
+        return ValueError(problem)
+
+    def _refuse_by(self, status: str, error: SixhopError, request_id: str = "") -> None:
         if self._refused or self.transport.is_closing():
             return
         cycle = self.cycle
@@ -138,7 +162,7 @@ class BoundedProtocol(HttpToolsProtocol):
             # Its own body is broken, and nothing has been said; who reads it is told that it ends.
             cycle.disconnected = True
             cycle.message_event.set()
-        self.transport.write(_refusal(status, error))
+        self.transport.write(_refusal(status, error, request_id or secrets.token_hex(16)))
         self._linger()
 
     def _linger(self) -> None:
@@ -149,9 +173,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._head_timer = self.loop.call_later(LINGER_S, self.transport.abort)
 
 
-def _refusal(status: str, error: SixhopError) -> bytes:
+def _refusal(status: str, error: SixhopError, request_id: str) -> bytes:
     """Return the answer to what never became a request; it is told and logged like the others."""
-    request_id = secrets.token_hex(16)
     tell_refused(error, method="", request_id=request_id)
     failure = failure_of(error, request_id=request_id)
     content = failure.content()

@@ -14,7 +14,8 @@ HTTP_WIRE: dict[str, Requirement] = {
     ),
     "http:drain": Requirement(
         "A gateway that is told to stop lets answers over HTTP finish, and tells those that it "
-        "cannot wait for.",
+        "cannot wait for. Until it is gone it answers: /readyz with 503, and whatever is new with "
+        "503, when to come back, and `Connection: close`.",
         "issue 5",
     ),
     "http:keep-alive": Requirement(

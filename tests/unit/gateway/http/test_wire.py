@@ -4,12 +4,14 @@ import asyncio
 from typing import Any
 
 import orjson
+import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from gateway.http.wire import bounded
+from gateway.http.wire import BoundedProtocol, bounded
 from tests.logged import logged
 from tests.requirements import requirement
+from tests.waiting import until
 
 ASKED = b"GET /livez HTTP/1.1\r\nhost: x\r\n\r\n"
 
@@ -25,6 +27,12 @@ class Wire(asyncio.Transport):
     def write(self, data: Any) -> None:
         self.written += bytes(data)
 
+    def pause_reading(self) -> None:
+        pass
+
+    def resume_reading(self) -> None:
+        pass
+
     def write_eof(self) -> None:
         self.ended = True
 
@@ -36,6 +44,22 @@ class Wire(asyncio.Transport):
 
     def abort(self) -> None:
         self.ended = True
+
+
+class Slow:
+    """Answers each request once it may, and counts those that it was given."""
+
+    def __init__(self) -> None:
+        self.go = asyncio.Event()
+        self.begun_count = 0
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer one request."""
+        self.begun_count += 1
+        await self.go.wait()
+        headers = [(b"content-length", b"2")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": b"ok", "more_body": False})
 
 
 async def no_app(scope: Any, receive: Any, send: Any) -> None:
@@ -67,3 +91,54 @@ async def test_a_connection_over_the_limit_is_refused_with_a_name_and_a_time() -
     assert (error["reason"], error["cause"]) == ("LOAD_SHED", "connections")
     assert (line["event"], line["request_id"]) == ("call_failed", error["request_id"])
     assert refused.ended
+
+
+def open_connection(app: Any, kind: type[BoundedProtocol]) -> tuple[BoundedProtocol, Wire]:
+    """Return a connection to a door, and its other side."""
+    config = uvicorn.Config(app, log_config=None)
+    config.load()
+    connection, wire = kind(config, ServerState(), {}), Wire()
+    connection.connection_made(wire)
+    return connection, wire
+
+
+@requirement("http:drain")
+@pytest.mark.parametrize("asked_count", [1, 2], ids=["one", "pipelined"])
+async def test_a_door_that_closes_ends_a_connection_after_the_answer_under_way(
+    asked_count: int,
+) -> None:
+    slow, kind = Slow(), bounded(60.0, 9)
+    connection, wire = open_connection(slow, kind)
+    connection.data_received(ASKED * asked_count)
+    await until(lambda: slow.begun_count == 1)
+
+    kind.closed = True
+    connection.end_after_answer()
+    slow.go.set()
+    await until(lambda: wire.ended)
+    connection.connection_lost(None)
+
+    assert wire.written.count(b"HTTP/1.1 ") == 1
+    assert wire.written.endswith(b"\r\n\r\nok")
+    # Of two, the one that the server could still speak to had not begun.
+    assert (b"\r\nconnection: close\r\n" in wire.written) == (asked_count == 1)
+    assert slow.begun_count == 1
+
+
+@requirement("http:drain")
+async def test_a_connection_that_was_idle_when_the_door_closed_is_told_so() -> None:
+    kind = bounded(60.0, 9)
+    connection, wire = open_connection(no_app, kind)
+
+    kind.closed = True
+    connection.end_after_answer()
+    with logged():
+        connection.data_received(b"POST /v1/runs HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n")
+    connection.connection_lost(None)
+
+    head, _, body = wire.written.partition(b"\r\n\r\n")
+    error = orjson.loads(body)["error"]
+    assert head.startswith(b"HTTP/1.1 503 ")
+    assert b"connection: close" in head
+    assert (error["reason"], error["cause"]) == ("LOAD_SHED", "draining")
+    assert wire.ended
