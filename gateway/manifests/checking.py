@@ -3,14 +3,26 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gateway.manifests.access import access_findings
 from gateway.manifests.cluster import Cluster, ignored
 from gateway.manifests.documents import Reading
 from gateway.manifests.doors import door_findings
 from gateway.manifests.embedded import embedded_in, several
+from gateway.manifests.hosts import host_findings
+from gateway.manifests.names import (
+    account_findings,
+    duplicate_findings,
+    name_findings,
+    namespace_findings,
+)
+from gateway.manifests.patches import patch_findings
 from gateway.manifests.pod_configs import Pod, config_findings
 from gateway.manifests.pods import pod_findings
 from gateway.manifests.pools import pool_findings
 from gateway.manifests.routes import route_findings
+from gateway.manifests.scaling import scaling_findings
+from gateway.manifests.selectors import selector_findings
+from gateway.manifests.values import value_findings
 from services.runtime.checks.finding import Finding, Severity
 from services.runtime.checks.tree import Tree, read_tree
 from services.runtime.config import Config
@@ -19,6 +31,7 @@ RULES = {
     "stream-not-cut": "no proxy cuts a stream while its run may last",
     "route-above-ladder": "every route waits for an answer as long as its caller",
     "route-length": "every length of a route is one",
+    "route-below-caller": "the mesh ends an inner call before the one around it",
     "mesh-repeats-nothing": "the mesh repeats nothing that has arrived",
     "pool-holds-bulkhead": "every pool holds what the bulkheads let pass",
     "pool-multiplexes": "calls share connections",
@@ -31,6 +44,20 @@ RULES = {
     "pods-leave-first": "a pod leaves before it refuses",
     "probes-by-name": "every probe asks for what it means",
     "grpc-named": "every port says that it is gRPC",
+    "pods-selected": "every selector selects what it is meant for",
+    "target-port-there": "every port of a service leads to one of its pods",
+    "hosts-there": "every rule of the mesh is for a host that is there",
+    "accounts-there": "every pod runs as an account that is there",
+    "mesh-is-call-graph": "the mesh lets through the edges of the call graph, and no other call",
+    "network-is-call-graph": "the network connects the edges of the call graph, and no other pods",
+    "scaler-scales": "every scaler scales what is there",
+    "budget-holds": "pods leave one by one, and can leave",
+    "memory-kept": "a pod keeps the memory that it was promised",
+    "values-taken": "the cluster takes every value",
+    "names-taken": "the cluster takes every name",
+    "objects-once": "every object stands once",
+    "namespaces-said": "every object says where it lies, or none does",
+    "patches-hit": "every patch of a kustomization changes something",
     "settings-readable": "what the manifests configure can be read",
     "configuration-read": "every pod reads the configuration that is meant for it",
     "settings-accepted": "every hop would start with the settings of its pod",
@@ -103,3 +130,20 @@ def _findings(
     yield from pool_findings(cluster, tree)
     yield from pod_findings(pods)
     yield from door_findings(cluster, tree.config)
+    yield from name_findings(cluster)
+    yield from value_findings(cluster)
+    # What the files of a kustomization say of each other holds once it has put them together.
+    if reading.kustomized:
+        yield from patch_findings(reading.documents)
+    else:
+        yield from _together(reading, cluster, tree.config)
+
+
+def _together(reading: Reading, cluster: Cluster, config: Config) -> Iterator[Finding]:
+    yield from duplicate_findings(reading.documents)
+    yield from namespace_findings(reading.documents)
+    yield from selector_findings(cluster)
+    yield from account_findings(cluster)
+    yield from host_findings(cluster)
+    yield from scaling_findings(cluster)
+    yield from access_findings(cluster, config)

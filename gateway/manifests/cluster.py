@@ -13,14 +13,19 @@ from services.runtime.topology import DEPLOYMENTS, GATEWAY, HOPS
 WORKLOAD_KINDS = ("Deployment", "StatefulSet", "DaemonSet", "Rollout")
 KNOWN_KINDS = (
     *WORKLOAD_KINDS,
+    "AuthorizationPolicy",
     "ConfigMap",
     "DestinationRule",
     "EnvoyFilter",
+    "GRPCRoute",
     "HorizontalPodAutoscaler",
     "HTTPRoute",
     "Ingress",
     "IstioOperator",
+    "NetworkPolicy",
+    "PodDisruptionBudget",
     "Service",
+    "ServiceAccount",
     "VirtualService",
 )
 """What is looked at; everything else is counted."""
@@ -49,6 +54,8 @@ class Cluster:
 
     documents: tuple[Document, ...]
     workloads: tuple[Workload, ...]
+    least: Mapping[str, Any]
+    """How many pods a scaler leaves of a workload at least, by the workload's name."""
     mesh_retries: Mapping[str, Any] | None
     """How the mesh repeats what no route speaks about; None when nobody says, which is twice."""
 
@@ -62,6 +69,10 @@ class Cluster:
         named = [each for each in self.workloads if each.document.name == short]
         found = named or [each for each in self.workloads if each.hop == hop_of(host)]
         return min((each.replica_count for each in found), default=None)
+
+    def least_pods(self, maker: Document) -> int:
+        """Return how many pods a workload has at least."""
+        return _least_pods(maker, self.least)
 
     @property
     def in_mesh(self) -> bool:
@@ -82,7 +93,12 @@ def sort_out(documents: tuple[Document, ...]) -> Cluster:
         if document.kind in WORKLOAD_KINDS
         for workload in _workloads(document, least)
     )
-    return Cluster(documents=documents, workloads=workloads, mesh_retries=_mesh_retries(documents))
+    return Cluster(
+        documents=documents,
+        workloads=workloads,
+        least=least,
+        mesh_retries=_mesh_retries(documents),
+    )
 
 
 def ignored(documents: tuple[Document, ...]) -> dict[str, int]:
@@ -99,14 +115,18 @@ def _workloads(document: Document, least: Mapping[str, Any]) -> Iterator[Workloa
             hop = hop_of(document.name)
         if hop is None:
             continue
-        declared = document.at("spec", "replicas")
-        count = least.get(document.name, declared if declared is not None else 1)
         yield Workload(
             document=document,
             hop=hop,
             container=container,
-            replica_count=count if isinstance(count, int) else 1,
+            replica_count=_least_pods(document, least),
         )
+
+
+def _least_pods(document: Document, least: Mapping[str, Any]) -> int:
+    declared = document.at("spec", "replicas")
+    count = least.get(document.name, declared if declared is not None else 1)
+    return count if isinstance(count, int) else 1
 
 
 def _started(container: Mapping[str, Any]) -> str | None:

@@ -20,6 +20,7 @@ from sixhop.domain.v1 import domain_pb2
 from sixhop.gateway.v1 import gateway_pb2
 from sixhop.model.v1 import model_pb2
 from sixhop.routing.v1 import routing_pb2
+from sixhop.runtime.v1 import runtime_pb2
 from sixhop.tool.v1 import tool_pb2
 
 PREFIX = "sixhop-"
@@ -59,6 +60,13 @@ def methods(hop: str) -> Iterator[Method]:
         for method in service.methods:
             path = f"/{service.full_name}/{method.name}"
             yield Method(hop, path, bool(method.server_streaming))
+
+
+def runtime_methods() -> Iterator[str]:
+    """Yield the paths of the RPCs that every hop serves about itself."""
+    for service in runtime_pb2.DESCRIPTOR.services_by_name.values():
+        for method in service.methods:
+            yield f"/{service.full_name}/{method.name}"
 
 
 def service_names(hop: str) -> list[str]:

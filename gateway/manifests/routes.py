@@ -11,7 +11,7 @@ from gateway.manifests.hops import Method, hop_of, methods, needed_s
 from gateway.manifests.lengths import seconds
 from services.runtime.checks.finding import Finding, violation
 from services.runtime.checks.tree import Tree
-from services.runtime.topology import DEPLOYMENTS, HOPS
+from services.runtime.topology import DEPLOYMENTS, EDGES, HOPS, Edge
 
 SAFE_RETRIES = frozenset({"connect-failure", "refused-stream", "reset-before-request"})
 """Conditions under which the request never reached anybody."""
@@ -81,6 +81,8 @@ def route_findings(cluster: Cluster, tree: Tree) -> Iterator[Finding]:
             yield from _default_retries(hop, cluster, tree)
     for route in routes:
         yield from _repeats(route, cluster, tree)
+    for edge in EDGES:
+        yield from _chain(edge, routes)
 
 
 def _routes(cluster: Cluster) -> Iterator[Route]:
@@ -172,6 +174,30 @@ def _length(route: Route, method: Method, tree: Tree, name: str, text: Any) -> I
             f"wait for {method.path}; raise it to {most_s:.0f} s or lower "
             f"calls.{method.hop}.step_timeout_s",
         )
+
+
+def _chain(edge: Edge, routes: list[Route]) -> Iterator[Finding]:
+    """Compare the streams of a caller with all calls of its callee, where both are limited."""
+    outer = [found for found in _limits(edge.caller, routes) if found[0].streaming]
+    inner = _limits(edge.callee, routes)
+    for around, route, limit_s in outer:
+        for method, below, inner_s in inner:
+            if inner_s >= limit_s:
+                yield violation(
+                    "route-below-caller",
+                    f"{below.where}: timeout {inner_s:g} s of {method.path} is not below the "
+                    f"{limit_s:g} s of {around.path} ({route.where}), which waits for it, so the "
+                    "mesh ends the outer call first, and the pod in between is blamed; lower it",
+                )
+
+
+def _limits(hop: str, routes: list[Route]) -> list[tuple[Method, Route, float]]:
+    there = [route for route in routes if route.hop == hop and route.istio]
+    if not there:
+        return []
+    found = [(each, route) for each in methods(hop) for route in _taking(there, each)]
+    timed = [(each, route, seconds(route.timeout)) for each, route in found]
+    return [(each, route, limit_s) for each, route, limit_s in timed if limit_s]
 
 
 def _repeats(route: Route, cluster: Cluster, tree: Tree) -> Iterator[Finding]:

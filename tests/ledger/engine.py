@@ -24,6 +24,16 @@ ENGINE: dict[str, Requirement] = {
         "Every permit comes back, however the call that holds it ends.",
         "issue 3",
     ),
+    "check:call-graph": Requirement(
+        "`sixhop check --k8s` finds every edge of the call graph that the policies of the mesh or "
+        "of the network refuse, and every call they let through that is none.",
+        "issue 6",
+    ),
+    "check:kustomize": Requirement(
+        "`sixhop check --k8s` finds the patches, images and replacements of a kustomization that "
+        "change nothing.",
+        "issue 6",
+    ),
     "check:manifests": Requirement(
         "`sixhop check --k8s` finds what in Kubernetes and Istio manifests contradicts the "
         "configuration that they run, and names object, numbers and a fix.",

@@ -22,11 +22,16 @@ def checked(text: str, folder: Path, **variables: str) -> ManifestReport:
     """Return what is found in manifests, with their own configuration and these settings."""
     file = folder / "suite.yaml"
     file.write_text(text, encoding="utf-8")
-    reading = read_manifests(file)
+    return examined(file, folder, **variables)
+
+
+def examined(path: Path, folder: Path, **variables: str) -> ManifestReport:
+    """Return what is found in a file or a folder of manifests; what is written goes to a folder."""
+    reading = read_manifests(path)
     embedded = embedded_in(reading.documents)
-    path = write_out(embedded[0], folder) if embedded else None
+    file = write_out(embedded[0], folder) if embedded else None
     environ = {f"SIXHOP_{name}": value for name, value in variables.items()}
-    config = load_config(path or Path("/dev/null"), environ)
+    config = load_config(file or Path("/dev/null"), environ)
     cluster = sort_out(reading.documents)
     return check_manifests(reading, cluster, read_pods(cluster, None, folder), config)
 

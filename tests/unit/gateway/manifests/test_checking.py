@@ -8,9 +8,31 @@ from gateway.manifests.checking import RULES
 from services.runtime.checks.finding import Severity
 from tests.requirements import requirement
 from tests.unit.gateway.manifests.breaking import SUITE, broken, checked, rules_found
+from tests.unit.gateway.manifests.test_objects import CASES as OBJECT_CASES
 
 V, W = Severity.VIOLATION, Severity.WARNING
 ROUTING = "    - route: [{destination: {host: routing}}]\n"
+QUIET_MESH = (
+    "---\nkind: IstioOperator\nmetadata: {name: mesh}\n"
+    "spec: {meshConfig: {defaultHttpRetryPolicy: {attempts: 0}}}\n"
+)
+GATEWAY_ROUTE = """\
+      retries: {attempts: 0}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: gateway}
+spec: {ports: [{name: grpc, port: 7400}]}
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: gateway}
+spec:
+  hosts: [gateway]
+  http:
+    - route: [{destination: {host: gateway}}]
+      timeout: 120s
+"""
 CASES = [
     # Routes.
     (V, "stream-not-cut", (ROUTING, ROUTING + "      timeout: 15s\n"), "15 s cuts the stream of"),
@@ -19,12 +41,18 @@ CASES = [
         V,
         "stream-not-cut",
         ("retries: {attempts: 0}\n---\napiVersion: networking.istio.io/v1\nkind: VirtualService",
-         "retries: {attempts: 0, perTryTimeout: 25s}\n---\napiVersion: networking.istio.io/v1\n"
-         "kind: VirtualService"),
+         "retries: {attempts: 1, retryOn: connect-failure, perTryTimeout: 25s}\n---\n"
+         "apiVersion: networking.istio.io/v1\nkind: VirtualService"),
         "perTryTimeout 25 s cuts the stream of /sixhop.routing.v1.RoutingService/Route",
     ),
     (V, "route-above-ladder", ("timeout: 21s", "timeout: 19s"), "19 s is less than the 19.9 s"),
     (V, "route-above-ladder", ("perTryTimeout: 20s", "perTryTimeout: 8s"), "perTryTimeout 8 s"),
+    (
+        V,
+        "route-below-caller",
+        (ROUTING, ROUTING + "      timeout: 120s\n" + GATEWAY_ROUTE),
+        "timeout 120 s of /sixhop.routing.v1.RoutingService/Route is not below the 120 s of",
+    ),
     (V, "route-length", ("timeout: 21s", "timeout: 0s"), "is refused by the cluster"),
     (V, "route-length", ("timeout: 21s", "timeout: 21"), "21 is no length like 30s"),
     (V, "mesh-repeats-nothing", ('"connect-failure,refused-stream"', "5xx"), "1 retries on 5xx"),
@@ -46,7 +74,7 @@ CASES = [
     (
         V,
         "mesh-repeats-nothing",
-        ("hosts: [routing]\n  http:\n" + ROUTING, "hosts: [x]\n  http:\n    - route: []\n"),
+        ("hosts: [routing]\n  http:\n" + ROUTING, "hosts: [routing]\n  http:\n    - route: []\n"),
         "no VirtualService leads to routing",
     ),
     # Pools.
@@ -125,7 +153,7 @@ def test_manifests_as_they_should_be_are_fine(tmp_path: Path) -> None:
 
     assert report.findings == ()
     assert report.hops == ("routing",)
-    assert (report.file_count, report.document_count) == (1, 10)
+    assert (report.file_count, report.document_count) == (1, 13)
     assert report.ignored == {"PeerAuthentication": 1}
 
 
@@ -171,13 +199,9 @@ def test_a_mesh_that_repeats_nothing_need_not_be_told_by_every_route(tmp_path: P
         "      retries: {attempts: 0}\n---\napiVersion: networking.istio.io/v1\nkind: Dest",
         "---\napiVersion: networking.istio.io/v1\nkind: Dest",
     )
-    mesh = (
-        "---\nkind: IstioOperator\nmetadata: {name: mesh}\n"
-        "spec: {meshConfig: {defaultHttpRetryPolicy: {attempts: 0}}}\n"
-    )
 
     assert rules_found(silent, tmp_path) == {"mesh-repeats-nothing"}
-    assert rules_found(silent + mesh, tmp_path) == set()
+    assert rules_found(silent + QUIET_MESH, tmp_path) == set()
 
 
 def test_a_shorter_longest_deadline_needs_shorter_graces(tmp_path: Path) -> None:
@@ -216,12 +240,13 @@ def test_a_route_behind_one_that_takes_everything_is_never_taken(tmp_path: Path)
 
 def test_a_route_of_the_gateway_api_is_held_to_the_same(tmp_path: Path) -> None:
     route = (
+        "---\nkind: Service\nmetadata: {name: gateway}\nspec: {ports: [{name: grpc, port: 7400}]}\n"
         "---\nkind: HTTPRoute\nmetadata: {name: edge}\nspec:\n  rules:\n"
         "    - matches: [{path: {type: PathPrefix, value: /sixhop.gateway.v1}}]\n"
         "      timeouts: {request: 60s}\n      backendRefs: [{name: gateway}]\n"
     )
 
-    findings = checked(SUITE + route, tmp_path).findings
+    findings = checked(SUITE + route + QUIET_MESH, tmp_path).findings
 
     assert {finding.rule for finding in findings} == {"stream-not-cut", "route-above-ladder"}
     assert all("120.0 s" in finding.text for finding in findings)
@@ -243,6 +268,15 @@ def test_a_folder_of_others_is_a_warning(tmp_path: Path) -> None:
 
 
 def test_every_rule_is_broken_by_some_test() -> None:
-    elsewhere = {"one-configuration", "manifests-whole", "configuration-read", "settings-accepted"}
+    elsewhere = {
+        "one-configuration",
+        "manifests-whole",
+        "configuration-read",
+        "settings-accepted",
+        "mesh-is-call-graph",
+        "network-is-call-graph",
+        "namespaces-said",
+        "patches-hit",
+    }
 
-    assert {rule for _, rule, _, _ in CASES} | elsewhere == set(RULES)
+    assert {rule for _, rule, _, _ in (*CASES, *OBJECT_CASES)} | elsewhere == set(RULES)

@@ -29,6 +29,11 @@ spec:
           readinessProbe: {grpc: {port: PORT, service: readiness}}
           livenessProbe: {grpc: {port: PORT, service: liveness}}
 ---
+apiVersion: v1
+kind: Service
+metadata: {name: model-backup}
+spec: {ports: [{name: grpc, port: PORT}]}
+---
 apiVersion: networking.istio.io/v1
 kind: VirtualService
 metadata: {name: model-backup}
