@@ -109,6 +109,8 @@ class Inbound:
     """The dependency whose wait was cut short by our own deadline or by our caller."""
     note: str = ""
     """What the method name does not say, such as the name of the tool."""
+    enough_s: float = 0.0
+    """What it takes at most when it is well, as its tool declares; 0 is not declared."""
     teaches: bool = False
     """Whether this call is one of those that the path estimate learns from."""
     answered_at: float = 0.0

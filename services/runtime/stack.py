@@ -13,6 +13,7 @@ from services.runtime.config import Config
 from services.runtime.estimate import PathEstimator, ServedPaths
 from services.runtime.guarding import Guard, Guards
 from services.runtime.policies.adaptive import AdaptiveTimeouts
+from services.runtime.policies.adequacy import Adequacy
 from services.runtime.policies.admission import Admission, Estimate
 from services.runtime.policies.breaker import Breakers
 from services.runtime.policies.bulkhead import Bulkhead
@@ -133,6 +134,8 @@ def server_stack(
         *([policies.admission] if policies else []),
         # Innermost: what is refused teaches nothing about what is served.
         *([estimator.served] if estimator else []),
+        # Beside it: what all others see is whose fault it is, and not only that time was up.
+        *([Adequacy(estimator.note_p90)] if estimator else []),
     ]
 
 

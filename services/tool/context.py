@@ -72,7 +72,9 @@ class ToolContext:
         """
         remaining_s = self.time_remaining_s()
         limit_s = remaining_s if timeout_s is None else min(timeout_s, remaining_s)
-        return await self.workers.run(work, timeout_s=limit_s, interrupt=interrupt)
+        # A limit that the caller's deadline sets is not the tool's own.
+        cause = "deadline" if limit_s == remaining_s else "step_timeout"
+        return await self.workers.run(work, timeout_s=limit_s, interrupt=interrupt, cause=cause)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,6 +79,11 @@ class Registry:
         except KeyError:
             raise ToolNotFoundError(name, tuple(self._tools)) from None
 
+    def slow_after_s(self, name: str) -> float:
+        """Return after how many seconds a tool is slow; 0 for one that is not known."""
+        tool = self._tools.get(name)
+        return 0.0 if tool is None else tool.slow_after_s
+
     def parse(self, tool: Tool[Any], arguments: Mapping[str, JsonValue]) -> BaseModel:
         """Return the arguments as the tool's own type, or raise ToolArgumentsError."""
         try:

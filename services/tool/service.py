@@ -44,6 +44,7 @@ class ToolServicer(ToolServiceServicer):
         """Execute one tool."""
         inbound = CURRENT.get()
         inbound.note = request.name
+        inbound.enough_s = self._registry.slow_after_s(request.name)
         execution = self._resources.context(
             sources=tuple(DataSource(source.name, source.content) for source in request.sources),
             request_id=request.request_id,

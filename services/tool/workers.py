@@ -43,6 +43,7 @@ class WorkerPool:
         *,
         timeout_s: float,
         interrupt: Callable[[], None] | None = None,
+        cause: str = "step_timeout",
     ) -> T:
         """Run `work` in a thread and return what it returns.
 
@@ -50,6 +51,7 @@ class WorkerPool:
             work: blocking, and safe in any thread.
             timeout_s: longest time, waiting for a free thread included.
             interrupt: makes `work` end soon; called from the event loop, possibly many times.
+            cause: what the limit is called.
 
         Raises:
             BudgetTooSmallError: there is no time at all.
@@ -68,9 +70,7 @@ class WorkerPool:
             raise
         if not finished:
             await self._stop(submitted, running, interrupt)
-            raise SelfTimeoutError(
-                f"the work did not end within {timeout_s:.2f} s", cause="step_timeout"
-            )
+            raise SelfTimeoutError(f"the work did not end within {timeout_s:.2f} s", cause=cause)
         return running.result()
 
     def close(self) -> None:

@@ -73,6 +73,11 @@ ENGINE: dict[str, Requirement] = {
         "A wrong value is refused with its key, its variable, what it is and what to write.",
         "issue 3",
     ),
+    "errors:hurry-blames-nobody": Requirement(
+        "Work that outran less time than it takes as a rule is answered as a deadline that was too "
+        "short: callers in a hurry have no healthy pod ejected.",
+        "issue 6",
+    ),
     "fallback:bounded": Requirement(
         "The answers that are kept to be given again stay within bounds of number, weight and age.",
         "issue 3",
