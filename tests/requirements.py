@@ -17,6 +17,7 @@ from tests.ledger.failover import FAILOVER
 from tests.ledger.health import HEALTH
 from tests.ledger.http import HTTP
 from tests.ledger.http_wire import HTTP_WIRE
+from tests.ledger.mesh import MESH
 from tests.ledger.model import MODEL
 from tests.ledger.model_time import MODEL_TIME
 from tests.ledger.page import PAGE
@@ -34,6 +35,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     **HEALTH,
     **HTTP,
     **HTTP_WIRE,
+    **MESH,
     **MODEL,
     **MODEL_TIME,
     **PROVIDER,
