@@ -36,6 +36,7 @@ check: .venv/installed-dev ## format, lint, types, imports, protos, generated co
 	$(BIN)/buf format protos --diff --exit-code
 	$(BIN)/buf breaking protos --against $(BASELINE)
 	$(BIN)/python protos/generate.py --check
+	$(BIN)/sixhop k8s render --check
 
 proto: .venv/installed-dev ## write the Python code of the protos
 	$(BIN)/buf format protos --write

@@ -9,6 +9,7 @@ integration/, e2e/ or drills/ without an entry.
 
 import pytest
 
+from tests.ledger.cluster import CLUSTER
 from tests.ledger.conversing import CONVERSING
 from tests.ledger.edge import EDGE
 from tests.ledger.engine import ENGINE
@@ -40,6 +41,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     **MODEL_TIME,
     **PROVIDER,
     **SIM,
+    **CLUSTER,
     **CONVERSING,
     **FAILOVER,
     **PROVIDER_FAULTS,

@@ -12,6 +12,7 @@ try:
     import typer
 
     from gateway.cli.console import tolerate_any_text
+    from gateway.cli.k8s_commands import k8s_app
     from gateway.cli.key_commands import key_app
     from gateway.cli.problem import EXIT_INTERRUPTED, EXIT_OK, RefusedError
     from gateway.cli.running import AsJson, Config, Gateway, Work, run
@@ -35,6 +36,7 @@ app = typer.Typer(
 ENVIRON = dict(os.environ)
 """The environment as it was given; hops inherit this and not what is set below."""
 app.add_typer(key_app(ENVIRON), name="key")
+app.add_typer(k8s_app(), name="k8s")
 
 
 @app.callback()

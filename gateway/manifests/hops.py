@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from services.runtime.call import Group
 from services.runtime.config import Config
 from services.runtime.rungs import legs
 from services.runtime.topology import (
@@ -26,6 +27,10 @@ from sixhop.tool.v1 import tool_pb2
 PREFIX = "sixhop-"
 OTHER_NAMES = {"model-backup": MODEL_BACKUP, "model-primary": MODEL}
 """What workloads are called whose process has another name."""
+SPLIT_HOPS = (DOMAIN, TOOL)
+"""What may run as several deployments of the same code, one for some agents, or for a group."""
+TOOL_GROUPS = (Group.CORE, Group.DATA, Group.AUXILIARY, Group.EXTERNAL)
+"""The groups that tools may be of."""
 _FILES: Mapping[str, Any] = {
     GATEWAY: gateway_pb2.DESCRIPTOR,
     ROUTING: routing_pb2.DESCRIPTOR,
@@ -48,10 +53,24 @@ class Method:
 def hop_of(name: str) -> str | None:
     """Return the hop that a workload, a service or a host means; None for what is not ours.
 
-    A host may have its namespace and domain: `tool.sixhop.svc.cluster.local`.
+    A host may have its namespace and domain: `tool.sixhop.svc.cluster.local`. A hop may run as
+    several deployments: `tool-data`.
     """
-    short = name.split(".", 1)[0].removeprefix(PREFIX)
-    return short if short in HOPS else OTHER_NAMES.get(short)
+    short = _short(name)
+    whole = short.partition("-")[0]
+    if short in HOPS or whole in SPLIT_HOPS:
+        return whole
+    return OTHER_NAMES.get(short)
+
+
+def groups_behind(host: str) -> tuple[Group, ...]:
+    """Return whose permits calls to a host of the tool hop use: of one group, or of any."""
+    group = _short(host).partition("-")[2]
+    return (Group(group),) if group in TOOL_GROUPS else TOOL_GROUPS
+
+
+def _short(name: str) -> str:
+    return name.split(".", 1)[0].removeprefix(PREFIX)
 
 
 def methods(hop: str) -> Iterator[Method]:

@@ -6,14 +6,14 @@ from typing import Any
 
 from gateway.manifests.cluster import Cluster
 from gateway.manifests.documents import Document, at, items
-from gateway.manifests.hops import hop_of, longest_s
+from gateway.manifests.hops import groups_behind, hop_of, longest_s
 from gateway.manifests.lengths import seconds
 from services.runtime.call import Mode
 from services.runtime.checks.finding import Finding, violation, warning
 from services.runtime.checks.tree import Tree
 from services.runtime.heartbeat import MAX_HEARTBEAT_SHARE
 from services.runtime.outgoing import CALLEES
-from services.runtime.topology import GATEWAY
+from services.runtime.topology import GATEWAY, TOOL
 
 DEFAULT_MAX_EJECTION_PERCENT = 10
 
@@ -27,7 +27,7 @@ def pool_findings(cluster: Cluster, tree: Tree) -> Iterator[Finding]:
             continue
         for policy in _policies(document):
             pool = at(policy, "connectionPool") or {}
-            yield from _connections(document, hop, pool, tree)
+            yield from _connections(document, host, pool, tree)
             yield from _idle(document, pool, tree.config.heartbeat.interval_s)
         whole = document.at("spec", "trafficPolicy")
         yield from _ejection(document, host, at(whole, "outlierDetection"), cluster)
@@ -43,24 +43,30 @@ def _policies(document: Document) -> Iterator[Mapping[str, Any]]:
             yield from items(policy, "portLevelSettings")
 
 
-def permits_towards(hop: str, tree: Tree) -> int:
-    """Return how many calls one process may have under way to a hop."""
-    bulkhead = tree.policies.bulkhead
-    return sum(bulkhead.size(group).allowed for group in tree.groups(CALLEES[hop]))
+def permits_towards(host: str, tree: Tree) -> int:
+    """Return how many calls one process may have under way to a hop, or to a part of it.
+
+    Raises:
+        KeyError: nobody of the suite calls it, such as the gateway.
+    """
+    hop = hop_of(host)
+    groups = groups_behind(host) if hop == TOOL else (CALLEES[hop or host].group,)
+    return sum(tree.policies.bulkhead.size(group).allowed for group in groups)
 
 
 def _connections(
-    document: Document, hop: str, pool: Mapping[str, Any], tree: Tree
+    document: Document, host: str, pool: Mapping[str, Any], tree: Tree
 ) -> Iterator[Finding]:
+    hop = hop_of(host) or host
     most = at(pool, "http", "http2MaxRequests")
     enforced = tree.engine and tree.policies.bulkhead.mode is Mode.ENFORCE
     if isinstance(most, int) and most > 0 and hop != GATEWAY and enforced:
-        permits = permits_towards(hop, tree)
+        permits = permits_towards(host, tree)
         if most < permits:
             yield violation(
                 "pool-holds-bulkhead",
                 f"{document.where}: http2MaxRequests {most} is below the {permits} permits that "
-                f"one caller has for {hop}, so the sidecar refuses first, with UNAVAILABLE and "
+                f"one caller has for {host}, so the sidecar refuses first, with UNAVAILABLE and "
                 f"without a retry-after; raise it to {permits}",
             )
     longest = longest_s(hop, tree.config)

@@ -12,6 +12,7 @@ from services.runtime.clock import Clock
 from services.runtime.durations import to_seconds
 from services.runtime.errors import SixhopError
 from services.runtime.outgoing import own_work
+from services.runtime.parts import TOOL_GROUP_KEY, part
 from services.runtime.telemetry import TOOLS_LEARNED, TOOLS_UNREACHABLE, get_logger
 from services.runtime.topology import DOMAIN, TOOL
 from sixhop.tool.v1 import tool_pb2
@@ -85,15 +86,17 @@ def unknown_tool(name: str) -> DeclaredTool:
 def declared_tool(card: tool_pb2.ToolCard) -> DeclaredTool:
     """Return what a tool declares; words of a newer tool hop are passed over."""
     groups, kinds = Group.__members__.values(), Fallback.__members__.values()
+    group = Group(card.group) if card.group in groups else Group.AUXILIARY
     return DeclaredTool(
         callee=Callee(
             key=f"{TOOL}/{card.name}",
-            group=Group(card.group) if card.group in groups else Group.AUXILIARY,
+            group=group,
             idempotent=card.idempotent,
             max_concurrency=card.max_concurrency or None,
             slow_call_s=to_seconds(card.slow_call_duration) or 2.0,
             timeout_s=to_seconds(card.timeout_duration) or None,
             min_timeout_s=to_seconds(card.min_timeout_duration) or None,
+            metadata=part(TOOL_GROUP_KEY, group),
         ),
         description=card.description,
         fallbacks=tuple(Fallback(kind) for kind in card.fallbacks if kind in kinds),

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import grpc
 
@@ -17,6 +17,7 @@ from services.runtime.clock import Clock
 from services.runtime.durations import to_seconds
 from services.runtime.load_report import LoadReader
 from services.runtime.outgoing import own_work
+from services.runtime.parts import AGENT_KEY, part
 from services.runtime.policies.breaker import Breakers
 from services.runtime.process import Hop
 from services.runtime.topology import DOMAIN, ROUTING
@@ -40,6 +41,16 @@ class Lane:
     runtime: RuntimeServiceStub
     poll_callee: Callee
     """Its state is asked for whether or not its breaker lets runs pass."""
+    agents: dict[str, Callee] = field(default_factory=dict)
+    """The replica as the callee of each agent's runs, by the agent's name."""
+
+    def callee(self, agent: str) -> Callee:
+        """Return the replica as the callee of an agent's runs."""
+        found = self.agents.get(agent)
+        if found is None:
+            whole = self.dependency.outgoing.callee
+            found = self.agents[agent] = replace(whole, metadata=part(AGENT_KEY, agent))
+        return found
 
 
 class DomainReplicas:
@@ -89,7 +100,10 @@ class DomainReplicas:
         error: BaseException | None = None
         try:
             async with lane.dependency.stream(
-                lane.domain.RunAgent, request, note=request.agent
+                lane.domain.RunAgent,
+                request,
+                note=request.agent,
+                callee=lane.callee(request.agent),
             ) as responses:
                 yield Running(self.board, record, ticket, responses)
         except BaseException as raised:  # looked at and passed on, whatever it is

@@ -238,6 +238,8 @@ class Callee:
     busy callee asks it to, and its breaker opens by a few failures, however few calls there are."""
     min_timeout_s: float | None = None
     """No adaptive timeout goes below; None leaves it to the ladder of the hops behind it."""
+    metadata: tuple[tuple[str, str], ...] = ()
+    """What its calls carry beside the identity: for a mesh that leads them by it."""
 
 
 UNDECLARED = Callee(key="undeclared")

@@ -98,7 +98,7 @@ class Dependency:
                 running: UnaryRequest[ResponseT] = UnaryRequest(rpc, call.attempt_timeout_s)
                 self._under_way.add(running)
                 try:
-                    response = await running.send(request, write_identity(call.inbound.identity))
+                    response = await running.send(request, _metadata(call))
                 finally:
                     self._under_way.discard(running)
             except UnaryFailure as failure:
@@ -129,6 +129,7 @@ class Dependency:
         is_content: Callable[[ResponseT], bool] | None = None,
         take_heartbeat: Callable[[ResponseT], bool] | None = None,
         note: str = "",
+        callee: Callee | None = None,
     ) -> AbstractAsyncContextManager[AsyncIterator[ResponseT]]:
         """Call a server-streaming RPC; leaving the block ends it everywhere.
 
@@ -139,6 +140,7 @@ class Dependency:
             take_heartbeat: takes an event that says only that the callee waits, as
                 `Outgoing.stream` says.
             note: what the method's name does not say.
+            callee: what is called, when that is more than the dependency as a whole.
 
         Raises:
             SixhopError: as for `unary`, at opening and while reading.
@@ -153,6 +155,7 @@ class Dependency:
             is_content=is_content,
             take_heartbeat=take_heartbeat,
             note=note,
+            callee=callee,
         )
 
     def wants_trailers(self, call: Call) -> bool:
@@ -171,13 +174,19 @@ class Dependency:
             self.note_load(load)
 
 
+def _metadata(call: Call) -> list[tuple[str, str]]:
+    pairs = write_identity(call.inbound.identity)
+    pairs += call.callee.metadata
+    return pairs
+
+
 def _start(call: Call, rpc: Callable[..., StartedT], request: Message) -> StartedT:
     """Send the request of one attempt."""
     try:
         return rpc(
             request,
             timeout=call.attempt_timeout_s,
-            metadata=_Pairs(write_identity(call.inbound.identity)),
+            metadata=_Pairs(_metadata(call)),
         )
     except grpc.aio.UsageError:
         # Our own channel was closed meanwhile: this process is about to end.

@@ -126,6 +126,7 @@ class Outgoing:
         is_content: Callable[[T], bool] | None = None,
         take_heartbeat: Callable[[T], bool] | None = None,
         note: str = "",
+        callee: Callee | None = None,
     ) -> AsyncIterator[AsyncIterator[T]]:
         """Make one call that is answered by a stream; leaving the block ends it everywhere.
 
@@ -136,12 +137,13 @@ class Outgoing:
             take_heartbeat: takes an event that says only that the callee waits, and returns True;
                 such an event is no answer. None takes none.
             note: what the method's name does not say.
+            callee: what is called, when that is more than the dependency as a whole.
 
         Raises:
             SixhopError: the stream failed, one of its waits outlived its limit, or a policy
                 refused.
         """
-        call = self._new_call(method, streaming=True, note=note)
+        call = self._new_call(method, streaming=True, note=note, callee=callee)
         drivers = self._stack.drivers_of(call)
 
         async def attempt() -> AttemptStream[T]:

@@ -35,6 +35,7 @@ def test_a_card_is_read_as_it_was_written() -> None:
         slow_call_s=1.5,
         timeout_s=4.0,
         min_timeout_s=0.5,
+        metadata=(("x-sixhop-tool-group", "external"),),
     )
     assert tool.fallbacks == (Fallback.CACHE, Fallback.DEFAULT)
     assert (tool.cache_age_s, tool.default) == (60.0, {"rate": 1.0})

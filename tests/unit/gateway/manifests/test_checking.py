@@ -252,6 +252,21 @@ def test_a_route_of_the_gateway_api_is_held_to_the_same(tmp_path: Path) -> None:
     assert all("120.0 s" in finding.text for finding in findings)
 
 
+@pytest.mark.parametrize(
+    ("host", "most"), [("tool-auxiliary", 8), ("tool-data", 32), ("tool", 112), ("domain-x", 64)]
+)
+def test_the_pool_of_a_part_holds_what_callers_let_pass_to_that_part(
+    host: str, most: int, tmp_path: Path
+) -> None:
+    def rule(count: int) -> str:
+        text = SUITE[SUITE.index("kind: DestinationRule") :].split("---")[0]
+        text = text.replace("host: routing\n", f"host: {host}\n")
+        return "---\n" + text.replace("http2MaxRequests: 64", f"http2MaxRequests: {count}")
+
+    assert rules_found(SUITE + rule(most), tmp_path) == set()
+    assert rules_found(SUITE + rule(most - 1), tmp_path) == {"pool-holds-bulkhead"}
+
+
 def test_two_configurations_are_a_warning(tmp_path: Path) -> None:
     other = "---\nkind: ConfigMap\nmetadata: {name: b}\ndata: {sixhop.toml: ''}\n"
 

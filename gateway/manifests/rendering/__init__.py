@@ -1,0 +1,1 @@
+"""What of the manifests follows from the configuration and the call graph."""

@@ -1,0 +1,139 @@
+"""Writes who is let in at each hop by the mesh, and whom each hop's proxy knows."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from gateway.manifests.hops import service_names
+from gateway.manifests.rendering.mesh import API
+from gateway.manifests.rendering.names import (
+    EDGE_ACCOUNT,
+    EDGE_NAMESPACE,
+    NAMESPACE,
+    PROCESSES,
+    TRUST_DOMAIN,
+    Body,
+    described,
+    domain_name,
+    labelled,
+    object_name,
+)
+from gateway.manifests.rendering.network import HTTPS, asks_provider, callees
+from gateway.manifests.rendering.pods import ports
+from services.runtime.config import EMBEDDED, Config
+from services.runtime.topology import DOMAIN, EDGES, GATEWAY, LLM, ROUTING
+
+SECURITY_API = "security.istio.io/v1"
+RUNTIME_SERVICE = "/sixhop.runtime.v1.RuntimeService"
+SNAPSHOT = f"{RUNTIME_SERVICE}/GetSnapshot"
+OPEN_SERVICES = ("grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection")
+"""What the gateway answers to everybody, beside its own service."""
+OPERATORS_ALONE = ("/v1/admin", "/v1/admin/*", "/metrics")
+"""What the gateway serves over HTTP and nobody outside may ask for."""
+
+
+def authorization_policies(config: Config) -> list[Body]:
+    """Return that nobody is let in, and then one policy for each edge of the call graph."""
+    nobody = described(SECURITY_API, "AuthorizationPolicy", "deny-all") | {"spec": {}}
+    return [nobody, _from_outside(config), *_along_edges(config), *_states(config)]
+
+
+def _along_edges(config: Config) -> Iterator[Body]:
+    for edge in EDGES:
+        if edge.callee == LLM:
+            continue
+        paths = [f"/{name}/*" for name in service_names(edge.callee)]
+        if (edge.caller, edge.callee) == (ROUTING, DOMAIN):
+            # Its board asks the replicas how they are.
+            paths.append(SNAPSHOT)
+        yield _allow(edge.caller, edge.callee, paths, config)
+
+
+def _states(config: Config) -> Iterator[Body]:
+    """Yield that the gateway asks each hop how it is, and passes on an operator's orders."""
+    for hop in PROCESSES:
+        if hop != GATEWAY:
+            yield _allow(GATEWAY, hop, [f"{RUNTIME_SERVICE}/*"], config, what="state")
+
+
+def _from_outside(config: Config) -> Body:
+    own = ports(GATEWAY, config)
+    names = (*service_names(GATEWAY), *OPEN_SERVICES)
+    grpc = {"ports": [str(own["grpc"])], "paths": [f"/{name}/*" for name in names]}
+    http = {"ports": [str(own["http"])], "notPaths": list(OPERATORS_ALONE)}
+    edge = f"{TRUST_DOMAIN}/ns/{EDGE_NAMESPACE}/sa/{EDGE_ACCOUNT}"
+    return _policy("gateway-from-edge", GATEWAY, edge, [{"operation": grpc}, {"operation": http}])
+
+
+def _allow(
+    caller: str, callee: str, paths: Sequence[str], config: Config, what: str = "calls"
+) -> Body:
+    name = f"{object_name(callee)}-{what}-from-{object_name(caller)}"
+    operation = {"ports": [str(config.port(callee))], "paths": list(paths)}
+    return _policy(name, callee, principal(caller), [{"operation": operation}])
+
+
+def principal(hop: str) -> str:
+    """Return by what name the mesh knows a hop."""
+    return f"{TRUST_DOMAIN}/ns/{NAMESPACE}/sa/{object_name(hop)}"
+
+
+def _policy(name: str, hop: str, who: str, what: Sequence[Mapping[str, Any]]) -> Body:
+    return described(SECURITY_API, "AuthorizationPolicy", name) | {
+        "spec": {
+            "selector": labelled(hop),
+            "action": "ALLOW",
+            "rules": [{"from": [{"source": {"principals": [who]}}], "to": list(what)}],
+        }
+    }
+
+
+def sidecar(hop: str, config: Config, pools: Mapping[str, Sequence[str]]) -> Body:
+    """Return whom a hop's proxy knows; it refuses to lead anywhere else.
+
+    Args:
+        hop: the hop.
+        config: the configuration.
+        pools: the services of hops that have more than one, by hop.
+    """
+    names = [name for each in callees(hop) for name in (object_name(each), *pools.get(each, ()))]
+    hosts = [f"./{domain_name(name)}" for name in names]
+    if asks_provider(hop):
+        hosts += [f"./{host}" for host in provider_hosts(hop, config)]
+    # A proxy that may know nobody still needs one entry, and `~` is nobody.
+    return described(API, "Sidecar", object_name(hop)) | {
+        "spec": {
+            "workloadSelector": {"labels": labelled(hop)["matchLabels"]},
+            "outboundTrafficPolicy": {"mode": "REGISTRY_ONLY"},
+            "egress": [{"hosts": hosts or ["~/*"]}],
+        }
+    }
+
+
+def provider_hosts(hop: str, config: Config) -> list[str]:
+    """Return where the provider of a model is; none for one that is shipped."""
+    url = str(config.raw.get(hop, {}).get("base_url", ""))
+    host = urlsplit(url).hostname
+    return [host] if url != EMBEDDED and host else []
+
+
+def providers(config: Config) -> list[Body]:
+    """Return what is outside of the mesh and may be called."""
+    hosts = [host for hop in PROCESSES for host in provider_hosts(hop, config)]
+    return (
+        [
+            described(API, "ServiceEntry", "providers")
+            | {
+                "spec": {
+                    "hosts": list(dict.fromkeys(hosts)),
+                    "location": "MESH_EXTERNAL",
+                    "resolution": "DNS",
+                    "exportTo": ["."],
+                    # The model's pods speak TLS themselves, with keys that the mesh never sees.
+                    "ports": [{"number": HTTPS, "name": "tls", "protocol": "TLS"}],
+                }
+            }
+        ]
+        if hosts
+        else []
+    )

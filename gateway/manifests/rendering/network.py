@@ -1,0 +1,104 @@
+"""Writes which pods may reach which: what the call graph says, and names."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from gateway.manifests.rendering.names import (
+    EDGE_NAMESPACE,
+    PART_OF,
+    PROCESSES,
+    Body,
+    described,
+    labelled,
+    object_name,
+)
+from gateway.manifests.rendering.pods import ports
+from services.runtime.config import Config
+from services.runtime.topology import EDGES, GATEWAY, LLM
+
+MONITORING_NAMESPACE = "monitoring"
+PRIVATE = (
+    "10.0.0.0/8",
+    "100.64.0.0/10",
+    "169.254.0.0/16",
+    "172.16.0.0/12",
+    "192.168.0.0/16",
+)
+"""What is no provider outside: the cluster, and what machines tell about themselves."""
+HTTPS = 443
+DNS = 53
+
+
+def network_policies(config: Config) -> list[Body]:
+    """Return that nobody reaches anybody, and then who may."""
+    return [
+        _policy("default-deny", {}, {"policyTypes": ["Ingress", "Egress"]}),
+        _policy("dns", {"matchLabels": PART_OF}, {"policyTypes": ["Egress"], "egress": [_dns()]}),
+        *(_hop(hop, config) for hop in PROCESSES),
+    ]
+
+
+def callers(hop: str) -> list[str]:
+    """Return who calls a hop; the gateway asks every hop how it is."""
+    found = [edge.caller for edge in EDGES if edge.callee == hop]
+    return found if hop == GATEWAY or GATEWAY in found else [*found, GATEWAY]
+
+
+def callees(hop: str) -> list[str]:
+    """Return whom a hop calls, providers apart."""
+    return [each for each in PROCESSES if hop in callers(each)]
+
+
+def asks_provider(hop: str) -> bool:
+    """Tell whether a hop calls a provider outside."""
+    return any(edge.caller == hop and edge.callee == LLM for edge in EDGES)
+
+
+def _hop(hop: str, config: Config) -> Body:
+    own = list(ports(hop, config).values())
+    who: list[Body] = [{"podSelector": labelled(each)} for each in callers(hop)]
+    if hop == GATEWAY:
+        who = [{"namespaceSelector": _named(EDGE_NAMESPACE)}]
+    ingress = [{"from": who, "ports": _tcp(*own)}]
+    egress = list(_egress(hop, config))
+    return _policy(
+        object_name(hop),
+        labelled(hop),
+        {"policyTypes": ["Ingress", "Egress"], "ingress": ingress, "egress": egress},
+    )
+
+
+def _egress(hop: str, config: Config) -> Iterator[Body]:
+    for callee in callees(hop):
+        yield {
+            "to": [{"podSelector": labelled(callee)}],
+            "ports": _tcp(config.port(callee)),
+        }
+    if asks_provider(hop):
+        outside = {"ipBlock": {"cidr": "0.0.0.0/0", "except": list(PRIVATE)}}
+        yield {"to": [outside], "ports": _tcp(HTTPS)}
+
+
+def _dns() -> Body:
+    return {
+        "to": [
+            {
+                "namespaceSelector": _named("kube-system"),
+                "podSelector": {"matchLabels": {"k8s-app": "kube-dns"}},
+            }
+        ],
+        "ports": [{"protocol": each, "port": DNS} for each in ("UDP", "TCP")],
+    }
+
+
+def _policy(name: str, pods: Body, rules: Body) -> Body:
+    policy = described("networking.k8s.io/v1", "NetworkPolicy", name)
+    return policy | {"spec": {"podSelector": pods, **rules}}
+
+
+def _named(namespace: str) -> Body:
+    return {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+
+
+def _tcp(*numbers: int) -> list[dict[str, Any]]:
+    return [{"protocol": "TCP", "port": number} for number in numbers]

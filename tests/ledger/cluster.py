@@ -1,0 +1,20 @@
+"""Lists what is promised to those who run the suite in a cluster."""
+
+from tests.ledger.entry import Requirement
+
+CLUSTER: dict[str, Requirement] = {
+    "cluster:parts-named": Requirement(
+        "Each call says, where a mesh can read it, for which group of tools or which agent it is.",
+        "issue 6",
+    ),
+    "cluster:generated": Requirement(
+        "What of the manifests repeats the configuration or the call graph is written from them, "
+        "and `sixhop k8s render --check` shows what differs.",
+        "issue 6",
+    ),
+    "cluster:edges": Requirement(
+        "The mesh and the network let each hop call those that the call graph names, and nobody "
+        "else.",
+        "issue 6",
+    ),
+}
