@@ -4,7 +4,7 @@ import itertools
 import random
 import statistics
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,7 @@ MESSAGE_TARGET = Target("one streamed message, every policy on", 5, at_least=Fal
 _LIMITS = CallLimits(step_timeout_s=5.0)
 _QUESTION = gateway_pb2.AskRequest()
 _ANSWER = gateway_pb2.AskResponse(text="a" * 440)
+_ANSWER_BYTES = _ANSWER.SerializeToString()
 _METADATA = (
     ("x-sixhop-run-id", "0123456789abcdef"),
     ("traceparent", f"00-{'a' * 32}-{'b' * 16}-00"),
@@ -66,15 +67,30 @@ class _Details:
         self.invocation_metadata = _METADATA
 
 
+class _Unary:
+    """Is a unary method whose calls are answered already, by the names that our requests use."""
+
+    def __init__(self) -> None:
+        self._channel = self
+        self._method = b"/sixhop.gateway.v1.GatewayService/Ask"
+        self._registered_call_handle = None
+        self._response_deserializer = gateway_pb2.AskResponse.FromString
+
+    def call(self, *_: object) -> "_Unary":
+        return self
+
+    async def unary_unary(self, request: bytes, metadata: object, initial: object) -> bytes:
+        return _ANSWER_BYTES
+
+    def is_ok(self) -> bool:
+        return True
+
+
 class _Answered:
-    """Is a call that has its answer already, or a stream of so many messages."""
+    """Is a stream of so many messages that are all there."""
 
-    def __init__(self, count: int = 0) -> None:
+    def __init__(self, count: int) -> None:
         self._left = count
-
-    def __await__(self) -> Generator[None, None, gateway_pb2.AskResponse]:
-        yield from ()
-        return _ANSWER
 
     async def read(self) -> Any:
         self._left -= 1
@@ -87,7 +103,7 @@ class _Answered:
         pass
 
 
-def _rpc(count: int) -> Any:
+def _streams(count: int) -> Any:
     def call(request: object, *, timeout: float, metadata: grpc.aio.Metadata) -> _Answered:
         tuple(metadata)
         return _Answered(count)
@@ -118,13 +134,13 @@ def relay(clock: Clock, *, engine: bool) -> tuple[PolicyInterceptor, Dependency]
 async def _handlers(clock: Clock, *, engine: bool) -> tuple[Serve, Callable[[int], Stream]]:
     """Return what relays a call, and what makes a relay of streams of so many messages."""
     interceptor, following = relay(clock, engine=engine)
-    answer = _rpc(0)
+    answer: Any = _Unary()
 
     async def ask(request: Any, context: Any) -> Any:
         return await following.unary(answer, request)
 
     def run(count: int) -> Stream:
-        messages = _rpc(count)
+        messages = _streams(count)
 
         async def relayed(request: Any, context: Any) -> AsyncIterator[Any]:
             async with following.stream(messages, request) as events:

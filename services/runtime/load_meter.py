@@ -96,6 +96,4 @@ class LoadMeter:
 
     def _queued(self) -> int:
         policies = self.state.policies
-        if policies is None:
-            return 0
-        return sum(group.queued for group in policies.bulkhead.snapshot().groups.values())
+        return 0 if policies is None else policies.bulkhead.queued

@@ -19,7 +19,7 @@ ORCA_REPORT_KEY = "endpoint-load-metrics-bin"
 """The trailer for proxies and balancers, as ORCA names it."""
 LOAD_REPORT_KEY = "sixhop-load-bin"
 """The trailer for our callers, which tells of dependencies, tools and agents as well."""
-REBUILD_INTERVAL_S = 0.1
+REBUILD_INTERVAL_S = 0.2
 """How long one report is told: building one costs as much as a call, and nothing reacts sooner."""
 MAX_BYTES = 2500
 """A longer report is not read: beside the reports of attempts there is no more room in metadata."""
@@ -161,7 +161,7 @@ class LoadReporter:
         self._fresh_until = -math.inf
 
     def current(self) -> Trailers:
-        """Return the trailers that tell the load; a tenth of a second old at most."""
+        """Return the trailers that tell the load; `REBUILD_INTERVAL_S` old at most."""
         now = self._now()
         if now >= self._fresh_until:
             self._trailers = load_trailers(self._measure())

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import replace
 from typing import TypeVar
 
 from services.runtime.call import (
@@ -104,7 +103,7 @@ class Outgoing:
         async def attempt() -> T:
             call.attempt += 1
             # Two attempts of a hedged call are under way at once.
-            return await self._attempt(replace(call) if drivers else call, send)
+            return await self._attempt(call.for_attempt() if drivers else call, send)
 
         waiting = guards.enter(call)
         if waiting is not None:
@@ -148,7 +147,7 @@ class Outgoing:
 
         async def attempt() -> AttemptStream[T]:
             call.attempt += 1
-            mine = replace(call) if drivers else call
+            mine = call.for_attempt() if drivers else call
             stream = AttemptStream(mine, self._clock, is_content, self._stack.hooks, take_heartbeat)
             await stream.open(self._stack.attempts, open_wire)
             return stream

@@ -212,6 +212,11 @@ class Bulkhead(Guard[Call]):
             permits.rules = config.rules(group)
             permits.hand_out(self._clock.now())
 
+    @property
+    def queued(self) -> int:
+        """Return how many calls wait for permits, in all groups."""
+        return sum(permits.queued for permits in self._pools.values())
+
     def snapshot(self) -> BulkheadSnapshot:
         """Return the state now."""
         groups = {group: permits.snapshot() for group, permits in self._pools.items()}

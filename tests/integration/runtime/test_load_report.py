@@ -103,7 +103,7 @@ async def test_every_answer_tells_its_caller_the_load_and_what_a_call_takes() ->
     async with running(ENGINE__ENABLED="true") as suite:
         async with open_channel(suite.config.address("gateway")) as channel:
             stub, loads = GatewayServiceStub(channel), suite.hops["domain"].loads
-            # A report holds for a tenth of a second, and a path is known after a few calls.
+            # A report holds for a moment, and a path is known after a few calls.
             async with asyncio.timeout(10):
                 while (report := loads.fresh("tool")) is None or report.path_s is None:
                     request = gateway_pb2.AskRequest(question=Question(text="hello"))
