@@ -10,9 +10,11 @@ from gateway.manifests.labels import namespace_of
 from gateway.manifests.networks import Networks
 from services.runtime.checks.finding import Finding, violation
 from services.runtime.config import Config
-from services.runtime.topology import EDGES, GATEWAY
+from services.runtime.topology import DOMAIN, EDGES, GATEWAY, ROUTING
 
 _EDGES = frozenset((edge.caller, edge.callee) for edge in EDGES)
+_ASKED = {(ROUTING, DOMAIN): frozenset({"/sixhop.runtime.v1.RuntimeService/GetSnapshot"})}
+"""Who asks a hop that it calls about its state: routing, which sends runs where there is room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ class _Pair:
         own = {method.path for method in methods(self.callee.hop)}
         looks = set(runtime_methods())
         needed = (own if self.calls else set()) | (looks if self.looks else set())
+        needed |= _ASKED.get((self.caller.hop, self.callee.hop), frozenset())
         return needed, (own | looks) - needed
 
 

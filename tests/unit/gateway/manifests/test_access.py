@@ -83,6 +83,7 @@ PODS = "".join(pods(hop) for hop in HOPS)
 MESH = [
     *(allowed(caller, callee) for caller, callee in INNER),
     *(allowed(GATEWAY, hop, LOOKS) for hop in HOPS if hop != GATEWAY),
+    allowed(ROUTING, DOMAIN, "/sixhop.runtime.v1.RuntimeService/GetSnapshot"),
     allowed("edge", GATEWAY),
 ]
 NETWORK = [
