@@ -5,16 +5,14 @@ from dataclasses import dataclass
 
 from gateway.manifests.authorization import Authorization
 from gateway.manifests.cluster import Cluster, Workload
-from gateway.manifests.hops import methods, runtime_methods
+from gateway.manifests.hops import looks, methods, runtime_methods
 from gateway.manifests.labels import namespace_of
 from gateway.manifests.networks import Networks
 from services.runtime.checks.finding import Finding, violation
 from services.runtime.config import Config
-from services.runtime.topology import DOMAIN, EDGES, GATEWAY, ROUTING
+from services.runtime.topology import EDGES, GATEWAY
 
 _EDGES = frozenset((edge.caller, edge.callee) for edge in EDGES)
-_ASKED = {(ROUTING, DOMAIN): frozenset({"/sixhop.runtime.v1.RuntimeService/GetSnapshot"})}
-"""Who asks a hop that it calls about its state: routing, which sends runs where there is room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +36,15 @@ class _Pair:
         return (self.caller.hop, self.callee.hop) in _EDGES
 
     @property
-    def looks(self) -> bool:
-        """Return whether the caller looks at the state of the callee, and orders its breakers."""
-        return self.caller.hop == GATEWAY != self.callee.hop
+    def looks(self) -> set[str]:
+        """Return by which RPCs the caller looks at the callee, or orders its breakers."""
+        return looks(self.caller.hop, self.callee.hop)
 
     def paths(self) -> tuple[set[str], set[str]]:
         """Return the RPCs that the caller needs of the callee, and the others."""
         own = {method.path for method in methods(self.callee.hop)}
-        looks = set(runtime_methods())
-        needed = (own if self.calls else set()) | (looks if self.looks else set())
-        needed |= _ASKED.get((self.caller.hop, self.callee.hop), frozenset())
-        return needed, (own | looks) - needed
+        needed = (own if self.calls else set()) | self.looks
+        return needed, (own | set(runtime_methods())) - needed
 
 
 def access_findings(cluster: Cluster, config: Config) -> Iterator[Finding]:

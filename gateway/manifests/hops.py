@@ -27,6 +27,7 @@ from sixhop.tool.v1 import tool_pb2
 PREFIX = "sixhop-"
 OTHER_NAMES = {"model-backup": MODEL_BACKUP, "model-primary": MODEL}
 """What workloads are called whose process has another name."""
+SNAPSHOT = "/sixhop.runtime.v1.RuntimeService/GetSnapshot"
 SPLIT_HOPS = (DOMAIN, TOOL)
 """What may run as several deployments of the same code, one for some agents, or for a group."""
 TOOL_GROUPS = (Group.CORE, Group.DATA, Group.AUXILIARY, Group.EXTERNAL)
@@ -86,6 +87,16 @@ def runtime_methods() -> Iterator[str]:
     for service in runtime_pb2.DESCRIPTOR.services_by_name.values():
         for method in service.methods:
             yield f"/{service.full_name}/{method.name}"
+
+
+def looks(caller: str, callee: str) -> set[str]:
+    """Return by which RPCs a hop looks at the state of another, or has its breakers ordered.
+
+    The gateway asks all of them for all; routing's board asks the replicas of its callee.
+    """
+    if caller == GATEWAY != callee:
+        return set(runtime_methods())
+    return {SNAPSHOT} if (caller, callee) == (ROUTING, DOMAIN) else set()
 
 
 def service_names(hop: str) -> list[str]:

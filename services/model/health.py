@@ -6,13 +6,14 @@ from contextlib import asynccontextmanager
 
 from services.model.backend import Provider
 from services.model.config import ModelSettings
-from services.model.health_door import HealthPage, health_door
+from services.model.health_page import ALIVE, HealthPage
 from services.model.provider_health import ProviderHealth, Told
 from services.runtime.background import background
 from services.runtime.call import Group
-from services.runtime.config import ConfigError
+from services.runtime.config import PREFIX
 from services.runtime.http_pools import HttpPools
 from services.runtime.load_report import LoadReport, encode_load_report
+from services.runtime.page_door import Pages, page_door
 from services.runtime.process import Hop
 from services.runtime.topology import DEFAULT_PORTS, LLM
 
@@ -37,14 +38,10 @@ async def telling_health(
         if not port:
             yield
             return
-        try:
-            async with health_door(settings.host, port, lambda: page(hop)):
-                yield
-        except OSError as error:
-            raise ConfigError(
-                f"{settings.host}:{port} is taken; set SIXHOP_{hop.name.upper()}__HEALTH_PORT to "
-                f"a free port, or to 0 for none ({error.strerror})"
-            ) from None
+        pages: Pages = {"/v1/health": lambda: page(hop).as_page(), "/livez": lambda: ALIVE}
+        variable = f"{PREFIX}{hop.name.upper()}__HEALTH_PORT"
+        async with page_door(settings.host, port, pages, variable):
+            yield
 
 
 def health_port(settings: ModelSettings, deployment: str, port: int) -> int:

@@ -78,6 +78,9 @@ class HopSettings(Section):
     drain_timeout_s: float = Field(default=5.0, ge=0, le=300)
     """How long calls in flight may go on after SIGTERM, seconds; five, so that a suite on a desk
     stops soon. In a cluster it must hold the longest run."""
+    metrics_port: int = Field(default=0, ge=0, le=MAX_PORT)
+    """Where a hop tells Prometheus its state over HTTP, as `/metrics`; 0 is nowhere: two hops of
+    one machine must not meet."""
 
 
 class ReplicatedSettings(HopSettings):

@@ -29,6 +29,7 @@ from services.runtime.load_meter import LoadMeter
 from services.runtime.load_report import LoadReporter
 from services.runtime.loads import Loads
 from services.runtime.loop_alarm import LoopAlarm, NoAlarm
+from services.runtime.metrics_door import metrics_door
 from services.runtime.orders import Authority, Orders
 from services.runtime.outgoing import Outgoing
 from services.runtime.policies.deadline import margin_s
@@ -228,6 +229,7 @@ async def serving(
 
     Raises:
         PortTakenError: another process listens there.
+        ConfigError: another one listens where metrics are to be told.
     """
     hop = _assemble(name, config, clock)
     state = hop.runtime.state
@@ -236,7 +238,10 @@ async def serving(
         async with watching_fitness(
             state.health, state.guards, state.lag, clock, alarm or NoAlarm()
         ):
-            async with open_hop(hop):
+            async with (
+                metrics_door(name, config.hop(name), hop.runtime.snapshot),
+                open_hop(hop),
+            ):
                 await _start(hop)
                 yield hop
     finally:

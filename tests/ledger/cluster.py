@@ -12,6 +12,11 @@ CLUSTER: dict[str, Requirement] = {
         "and `sixhop k8s render --check` shows what differs.",
         "issue 6",
     ),
+    "cluster:metrics": Requirement(
+        "Every hop tells Prometheus its state at a port of its own: pods are added by calls in "
+        "flight.",
+        "issue 6",
+    ),
     "cluster:edges": Requirement(
         "The mesh and the network let each hop call those that the call graph names, and nobody "
         "else.",

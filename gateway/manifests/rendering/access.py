@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from gateway.manifests.hops import service_names
+from gateway.manifests.hops import looks, service_names
 from gateway.manifests.rendering.mesh import API
 from gateway.manifests.rendering.names import (
     EDGE_ACCOUNT,
@@ -21,11 +21,10 @@ from gateway.manifests.rendering.names import (
 from gateway.manifests.rendering.network import HTTPS, asks_provider, callees
 from gateway.manifests.rendering.pods import ports
 from services.runtime.config import EMBEDDED, Config
-from services.runtime.topology import DOMAIN, EDGES, GATEWAY, LLM, ROUTING
+from services.runtime.topology import EDGES, GATEWAY, LLM
 
 SECURITY_API = "security.istio.io/v1"
 RUNTIME_SERVICE = "/sixhop.runtime.v1.RuntimeService"
-SNAPSHOT = f"{RUNTIME_SERVICE}/GetSnapshot"
 OPEN_SERVICES = ("grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection")
 """What the gateway answers to everybody, beside its own service."""
 OPERATORS_ALONE = ("/v1/admin", "/v1/admin/*", "/metrics")
@@ -43,9 +42,8 @@ def _along_edges(config: Config) -> Iterator[Body]:
         if edge.callee == LLM:
             continue
         paths = [f"/{name}/*" for name in service_names(edge.callee)]
-        if (edge.caller, edge.callee) == (ROUTING, DOMAIN):
-            # Its board asks the replicas how they are.
-            paths.append(SNAPSHOT)
+        if edge.caller != GATEWAY:
+            paths += sorted(looks(edge.caller, edge.callee))
         yield _allow(edge.caller, edge.callee, paths, config)
 
 

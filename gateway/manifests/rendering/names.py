@@ -39,7 +39,16 @@ def labelled(hop: str) -> Body:
 
 
 def described(api: str, kind: str, name: str) -> Body:
-    """Return the beginning of an object."""
+    """Return the beginning of an object.
+
+    It names its namespace: what a component adds is in none else, and would go to another.
+    """
+    metadata = {"name": name, "namespace": NAMESPACE}
+    return {"apiVersion": api, "kind": kind, "metadata": metadata}
+
+
+def part_of(api: str, kind: str, name: str) -> Body:
+    """Return the beginning of a patch of an object that has no namespace yet."""
     return {"apiVersion": api, "kind": kind, "metadata": {"name": name}}
 
 

@@ -12,11 +12,12 @@ from gateway.manifests.rendering.names import (
     labelled,
     object_name,
 )
-from gateway.manifests.rendering.pods import ports
+from gateway.manifests.rendering.pods import metrics_port, ports
 from services.runtime.config import Config
 from services.runtime.topology import EDGES, GATEWAY, LLM
 
 MONITORING_NAMESPACE = "monitoring"
+"""Where Prometheus is."""
 PRIVATE = (
     "10.0.0.0/8",
     "100.64.0.0/10",
@@ -60,6 +61,9 @@ def _hop(hop: str, config: Config) -> Body:
     if hop == GATEWAY:
         who = [{"namespaceSelector": _named(EDGE_NAMESPACE)}]
     ingress = [{"from": who, "ports": _tcp(*own)}]
+    if number := metrics_port(hop, config):
+        prometheus = {"namespaceSelector": _named(MONITORING_NAMESPACE)}
+        ingress.append({"from": [prometheus], "ports": _tcp(number)})
     egress = list(_egress(hop, config))
     return _policy(
         object_name(hop),

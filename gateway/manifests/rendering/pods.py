@@ -10,14 +10,17 @@ from gateway.manifests.rendering.names import (
     CONTAINER,
     GRPC,
     HTTP,
+    METRICS,
     POOL_LABEL,
     PROCESSES,
     Body,
     described,
     object_name,
+    part_of,
 )
 from services.runtime.checks.tree import Tree
 from services.runtime.config import PREFIX, Config
+from services.runtime.metrics_door import PATH as METRICS_PATH
 from services.runtime.telemetry import METRIC_INFLIGHT
 from services.runtime.topology import GATEWAY
 
@@ -35,9 +38,8 @@ def hop_patches(hop: str, tree: Tree) -> list[Body]:
     """Return the patches of a hop's deployment and of its scaling."""
     name = object_name(hop)
     return [
-        described("apps/v1", "Deployment", name)
-        | {"spec": {"template": {"spec": _pod(hop, tree)}}},
-        described("autoscaling/v2", "HorizontalPodAutoscaler", name)
+        part_of("apps/v1", "Deployment", name) | {"spec": {"template": _template(hop, tree)}},
+        part_of("autoscaling/v2", "HorizontalPodAutoscaler", name)
         | {"spec": {"metrics": list(_metrics(tree))}},
     ]
 
@@ -54,6 +56,14 @@ def ports(hop: str, config: Config) -> dict[str, int]:
     if hop == GATEWAY:
         found[HTTP] = http_port(config)
     return found
+
+
+def metrics_port(hop: str, config: Config) -> int:
+    """Return where a hop tells its state; 0 is nowhere.
+
+    The gateway tells more at its HTTP port, where clients are let in as well.
+    """
+    return http_port(config) if hop == GATEWAY else config.hop(hop).metrics_port
 
 
 def services(config: Config) -> list[Body]:
@@ -84,6 +94,15 @@ def accounts() -> list[Body]:
     ]
 
 
+def _template(hop: str, tree: Tree) -> Body:
+    number = metrics_port(hop, tree.config)
+    if not number:
+        return {"spec": _pod(hop, tree)}
+    asked = {"scrape": "true", "port": str(number), "path": METRICS_PATH}
+    annotations = {f"prometheus.io/{name}": text for name, text in asked.items()}
+    return {"metadata": {"annotations": annotations}, "spec": _pod(hop, tree)}
+
+
 def _pod(hop: str, tree: Tree) -> Body:
     config = tree.config
     runs_s = max(config.hop(hop).drain_timeout_s, longest_s(hop, config))
@@ -95,13 +114,18 @@ def _pod(hop: str, tree: Tree) -> Body:
                 "env": [{"name": f"{PREFIX}{hop.upper()}__HOST", "value": "0.0.0.0"}],
                 "ports": [
                     {"name": name, "containerPort": number}
-                    for name, number in ports(hop, config).items()
+                    for name, number in _open_ports(hop, config).items()
                 ],
                 "lifecycle": {"preStop": {"sleep": {"seconds": PRE_STOP_S}}},
                 **_probes(config.port(hop)),
             }
         ],
     }
+
+
+def _open_ports(hop: str, config: Config) -> dict[str, int]:
+    found, number = ports(hop, config), metrics_port(hop, config)
+    return found | ({METRICS: number} if number and number not in found.values() else {})
 
 
 def _probes(port: int) -> Body:

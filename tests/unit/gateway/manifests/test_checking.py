@@ -263,8 +263,8 @@ def test_the_pool_of_a_part_holds_what_callers_let_pass_to_that_part(
         text = text.replace("host: routing\n", f"host: {host}\n")
         return "---\n" + text.replace("http2MaxRequests: 64", f"http2MaxRequests: {count}")
 
-    assert rules_found(SUITE + rule(most), tmp_path) == set()
-    assert rules_found(SUITE + rule(most - 1), tmp_path) == {"pool-holds-bulkhead"}
+    assert "pool-holds-bulkhead" not in rules_found(SUITE + rule(most), tmp_path)
+    assert "pool-holds-bulkhead" in rules_found(SUITE + rule(most - 1), tmp_path)
 
 
 def test_two_configurations_are_a_warning(tmp_path: Path) -> None:
