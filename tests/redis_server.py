@@ -5,7 +5,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,8 +21,8 @@ POLL_S = 0.02
 class RedisServer:
     """Is one Redis on a port of its own that keeps nothing on disk."""
 
-    def __init__(self, folder: Path) -> None:
-        """Take where its log goes."""
+    def __init__(self, folder: Path, arguments: Sequence[str] = ("--save", "")) -> None:
+        """Take where its log goes, and what else it is told."""
         binary = shutil.which("redis-server")
         if binary is None:
             pytest.fail(
@@ -35,7 +35,8 @@ class RedisServer:
         self._command = [
             binary,
             *("--port", str(self.port), "--bind", "127.0.0.1"),
-            *("--save", "", "--appendonly", "no", "--dir", str(folder)),
+            *("--appendonly", "no", "--dir", str(folder)),
+            *arguments,
         ]
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -76,9 +77,9 @@ class RedisServer:
 
 
 @contextmanager
-def running_redis(folder: Path) -> Iterator[RedisServer]:
+def running_redis(folder: Path, arguments: Sequence[str] = ("--save", "")) -> Iterator[RedisServer]:
     """Run a Redis while the block runs."""
-    server = RedisServer(folder)
+    server = RedisServer(folder, arguments)
     try:
         server.start()
         yield server

@@ -17,6 +17,10 @@ CLUSTER: dict[str, Requirement] = {
         "flight.",
         "issue 6",
     ),
+    "cluster:redis": Requirement(
+        "The Redis of a cluster wants a password, and is full of nothing but what expires later.",
+        "issue 6",
+    ),
     "cluster:edges": Requirement(
         "The mesh and the network let each hop call those that the call graph names, and nobody "
         "else.",
