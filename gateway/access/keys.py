@@ -1,6 +1,7 @@
 """Makes API keys, and knows them again by their digests."""
 
 import hmac
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from hashlib import sha256
@@ -114,24 +115,30 @@ class KeyRing:
 
     def __init__(self, records: Iterable[KeyRecord] = ()) -> None:
         """Take what is kept of them."""
-        self._records = {each.id: (bytes.fromhex(each.digest), each) for each in records}
+        known = {each.id: each for each in records}
+        self._ids = sorted(known)
+        self._kept: list[tuple[bytes, KeyRecord | None]] = [
+            *((bytes.fromhex(known[key_id].digest), known[key_id]) for key_id in self._ids),
+            (_NOBODY, None),
+        ]
+        """What is kept of each, in the order of the ids, and what is behind the last."""
 
     def __len__(self) -> int:
         """Return how many there are, revoked and expired ones included."""
-        return len(self._records)
+        return len(self._ids)
 
     def tenant_of(self, key: str, now: datetime) -> str:
         """Return whose key this is.
 
         A wrong secret and an id that does not exist take the same way and come to the same answer:
-        a digest is made and compared in either case, and only who has the right secret is told more
-        than that it is not known.
+        the digest is compared with that of the nearest id, be it the same or not, and only who has
+        the right secret is told more than that it is not known.
 
         Raises:
             UnauthenticatedError: it is not known, revoked, or expired.
         """
         key_id, _, _ = key.removeprefix(PREFIX).partition("-")
-        kept, record = self._records.get(key_id, (_NOBODY, None))
+        kept, record = self._kept[bisect_left(self._ids, key_id)]
         same = hmac.compare_digest(_digest(key), kept)
         if not same or record is None:
             raise UnauthenticatedError(
