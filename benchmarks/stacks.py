@@ -67,48 +67,52 @@ class _Details:
         self.invocation_metadata = _METADATA
 
 
-class _Unary:
-    """Is a unary method whose calls are answered already, by the names that our requests use."""
+class _Method:
+    """Is a method whose calls are answered already, by the names that our requests use."""
 
-    def __init__(self) -> None:
+    def __init__(self, count: int = 1) -> None:
         self._channel = self
         self._method = b"/sixhop.gateway.v1.GatewayService/Ask"
         self._registered_call_handle = None
         self._response_deserializer = gateway_pb2.AskResponse.FromString
+        self._count = count
 
-    def call(self, *_: object) -> "_Unary":
-        return self
-
-    async def unary_unary(self, request: bytes, metadata: object, initial: object) -> bytes:
-        return _ANSWER_BYTES
-
-    def is_ok(self) -> bool:
-        return True
+    def call(self, *_: object) -> "_Answered":
+        return _Answered(self._count)
 
 
 class _Answered:
-    """Is a stream of so many messages that are all there."""
+    """Is a call with so many messages that are all there."""
 
     def __init__(self, count: int) -> None:
         self._left = count
 
-    async def read(self) -> Any:
-        self._left -= 1
-        return _ANSWER if self._left >= 0 else grpc.aio.EOF
+    async def unary_unary(self, request: bytes, metadata: object, context: object) -> bytes:
+        return _ANSWER_BYTES
 
-    async def trailing_metadata(self) -> grpc.aio.Metadata:
-        return grpc.aio.Metadata()
-
-    def cancel(self) -> None:
+    async def initiate_unary_stream(
+        self, request: bytes, metadata: object, context: object
+    ) -> None:
         pass
 
+    async def receive_serialized_message(self) -> object:
+        self._left -= 1
+        return _ANSWER_BYTES if self._left >= 0 else grpc.aio.EOF
 
-def _streams(count: int) -> Any:
-    def call(request: object, *, timeout: float, metadata: grpc.aio.Metadata) -> _Answered:
-        tuple(metadata)
-        return _Answered(count)
+    async def status(self) -> "_Answered":
+        return self
 
-    return call
+    def code(self) -> int:
+        return 0
+
+    def is_ok(self) -> bool:
+        return True
+
+    def is_locally_cancelled(self) -> bool:
+        return False
+
+    def done(self) -> bool:
+        return True
 
 
 def relay(clock: Clock, *, engine: bool) -> tuple[PolicyInterceptor, Dependency]:
@@ -134,13 +138,13 @@ def relay(clock: Clock, *, engine: bool) -> tuple[PolicyInterceptor, Dependency]
 async def _handlers(clock: Clock, *, engine: bool) -> tuple[Serve, Callable[[int], Stream]]:
     """Return what relays a call, and what makes a relay of streams of so many messages."""
     interceptor, following = relay(clock, engine=engine)
-    answer: Any = _Unary()
+    answer: Any = _Method()
 
     async def ask(request: Any, context: Any) -> Any:
         return await following.unary(answer, request)
 
     def run(count: int) -> Stream:
-        messages = _streams(count)
+        messages: Any = _Method(count)
 
         async def relayed(request: Any, context: Any) -> AsyncIterator[Any]:
             async with following.stream(messages, request) as events:

@@ -1,9 +1,9 @@
 """Is the gRPC door out: sends requests and reads streams for the choke point."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, TypeVar
 
 import grpc
 from google.protobuf.message import DecodeError, Message
@@ -15,8 +15,8 @@ from services.runtime.identity import write_identity
 from services.runtime.load_report import LOAD_REPORT_KEY
 from services.runtime.outgoing import Outgoing
 from services.runtime.reports import REPORTS_KEY
+from services.runtime.requests import RequestFailure, StreamRequest, UnaryRequest
 from services.runtime.status import DETAILS_KEY, from_status
-from services.runtime.unary import UnaryFailure, UnaryRequest
 
 RequestT = TypeVar("RequestT", bound=Message)
 ResponseT = TypeVar("ResponseT", bound=Message)
@@ -64,11 +64,11 @@ class Dependency:
         """Is given the load reports of answers, when somebody wants them."""
         self.load_due: Callable[[], bool] = lambda: True
         """Tells whether a report is wanted now; reading what comes after an answer costs."""
-        self._under_way: set[UnaryRequest[Any]] = set()
+        self._under_way: set[UnaryRequest[Any] | StreamRequest[Any]] = set()
 
     def end_requests(self) -> None:
         """End the requests that are under way: to close their channel does not."""
-        for running in self._under_way:
+        for running in list(self._under_way):
             running.cancel()
 
     def unary(
@@ -101,7 +101,7 @@ class Dependency:
                     response = await running.send(request, _metadata(call))
                 finally:
                     self._under_way.discard(running)
-            except UnaryFailure as failure:
+            except RequestFailure as failure:
                 self.keep(call, failure.trailers)
                 raise _translate(call, failure) from None
             except DecodeError as error:
@@ -146,8 +146,14 @@ class Dependency:
             SixhopError: as for `unary`, at opening and while reading.
         """
 
-        async def open_wire(call: Call) -> _GrpcWire[RequestT, ResponseT]:
-            return _GrpcWire(self, call, _start(call, rpc, request))
+        async def open_wire(call: Call) -> _GrpcWire[ResponseT]:
+            try:
+                wire: _GrpcWire[ResponseT] = _GrpcWire(rpc, call, self, self._under_way)
+                await wire.send(request, _metadata(call))
+            except grpc.aio.UsageError:
+                # Our own channel was closed meanwhile: this process is about to end.
+                raise _cancelled_by_peer(call) from None
+            return wire
 
         return self.outgoing.stream(
             _method_of(request),
@@ -180,62 +186,29 @@ def _metadata(call: Call) -> list[tuple[str, str]]:
     return pairs
 
 
-def _start(call: Call, rpc: Callable[..., StartedT], request: Message) -> StartedT:
-    """Send the request of one attempt."""
-    try:
-        return rpc(
-            request,
-            timeout=call.attempt_timeout_s,
-            metadata=_Pairs(_metadata(call)),
-        )
-    except grpc.aio.UsageError:
-        # Our own channel was closed meanwhile: this process is about to end.
-        raise _cancelled_by_peer(call) from None
-
-
-class _Pairs(grpc.aio.Metadata):
-    """Is metadata to be sent: grpc only walks over it, so it needs no index of its keys."""
-
-    def __init__(self, pairs: Sequence[tuple[str, str]]) -> None:
-        self._pairs = pairs
-
-    def __len__(self) -> int:
-        return len(self._pairs)
-
-    def __iter__(self) -> Iterator[tuple[str, str]]:
-        return iter(self._pairs)
-
-
-class _GrpcWire(Generic[RequestT, ResponseT]):
+class _GrpcWire(StreamRequest[ResponseT]):
     """Reads one server stream."""
 
-    def __init__(
-        self,
-        dependency: Dependency,
-        call: Call,
-        running: "grpc.aio.UnaryStreamCall[RequestT, ResponseT]",
-    ) -> None:
+    def __init__(self, rpc: Any, call: Call, dependency: Dependency, under_way: set[Any]) -> None:
+        super().__init__(rpc, call.attempt_timeout_s)
+        self._made_for = call
         self._dependency = dependency
-        self._call = call
-        self._running = running
-
-    async def read(self) -> ResponseT | None:
-        try:
-            event = await self._running.read()
-        except grpc.aio.AioRpcError as error:
-            trailers = _found(error.trailing_metadata())
-            self._dependency.keep(self._call, trailers)
-            failure = UnaryFailure(Code(error.code().value[0]), error.details() or "", trailers)
-            raise _translate(self._call, failure) from None
-        if event is grpc.aio.EOF:
-            if self._dependency.wants_trailers(self._call):
-                trailers = _found(await self._running.trailing_metadata())
-                self._dependency.keep(self._call, trailers)
-            return None
-        return cast(ResponseT, event)
+        self._under_way = under_way
+        under_way.add(self)
 
     def cancel(self) -> None:
-        self._running.cancel()
+        self._under_way.discard(self)
+        super().cancel()
+
+    def fault(self, error: RequestFailure | DecodeError) -> SixhopError:
+        if isinstance(error, DecodeError):
+            return _unreadable(self._made_for)
+        self._dependency.keep(self._made_for, error.trailers)
+        return _translate(self._made_for, error)
+
+    def well_ended(self, trailers: Callable[[], Mapping[str, str | bytes]]) -> None:
+        if self._dependency.wants_trailers(self._made_for):
+            self._dependency.keep(self._made_for, trailers())
 
 
 def _method_of(request: Message) -> str:
@@ -244,12 +217,7 @@ def _method_of(request: Message) -> str:
     return type(request).__name__[: -len("Request")]
 
 
-def _found(metadata: "grpc.aio.Metadata | None") -> Mapping[str, str | bytes]:
-    """Return metadata by its keys."""
-    return dict(metadata) if metadata is not None else {}
-
-
-def _translate(call: Call, failure: UnaryFailure) -> SixhopError:
+def _translate(call: Call, failure: RequestFailure) -> SixhopError:
     details = failure.trailers.get(DETAILS_KEY)
     share_s = call.limits.share * (call.inbound.deadline - call.started_at)
     cause = "step_timeout" if call.limits.step_timeout_s <= share_s else "deadline_share"

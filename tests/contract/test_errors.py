@@ -252,3 +252,15 @@ async def test_an_answer_that_is_no_message_is_the_callees_fault() -> None:
     assert caught.value.cause == "unreadable"
     assert caught.value.origin is not None
     assert caught.value.origin.reason == "UNREADABLE"
+
+
+@requirement("errors:table")
+async def test_a_streamed_message_that_is_none_is_the_callees_fault_and_no_end() -> None:
+    events: list[model_pb2.GenerateResponse] = []
+    async with calling_babbler() as dependency:
+        stub = ModelServiceStub(dependency.channel)
+        with own_work("domain", "Test", 5.0, CLOCK), pytest.raises(DependencyFailedError) as caught:
+            async with dependency.stream(stub.Generate, model_pb2.GenerateRequest()) as answers:
+                events.extend([event async for event in answers])
+
+    assert (events, caught.value.cause) == ([], "unreadable")
