@@ -14,6 +14,7 @@ from sixhop.routing.v1 import routing_pb2, routing_pb2_grpc
 from sixhop.tool.v1 import tool_pb2, tool_pb2_grpc
 from sixhop.type.v1 import chat_pb2
 from tests.e2e.client import Client
+from tests.e2e.suite import Suite
 from tests.requirements import requirement
 
 DOMAIN = "domain"
@@ -26,6 +27,16 @@ TOLERANCE_RATIO = 1.04
 TOLERANCE_S = 0.005
 OVERSHOOT_S = 0.05
 """How much later than its limit a wait may end: timers, and the way of the answer."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _new_model(suite: Suite) -> None:
+    """Start the model hop anew: it has learned how fast a provider writes that tests have slowed.
+
+    Whatever cannot be written in the time left at that pace it refuses, as it should.
+    """
+    suite.child(MODEL).end()
+    suite.heal()
 
 
 async def given_s(client: Client, agent: str, run_id: str) -> dict[str, float]:
