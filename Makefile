@@ -37,6 +37,7 @@ check: .venv/installed-dev ## format, lint, types, imports, protos, generated co
 	$(BIN)/buf breaking protos --against $(BASELINE)
 	$(BIN)/python protos/generate.py --check
 	$(BIN)/sixhop k8s render --check
+	$(BIN)/hadolint k8s/Dockerfile
 
 proto: .venv/installed-dev ## write the Python code of the protos
 	$(BIN)/buf format protos --write

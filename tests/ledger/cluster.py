@@ -12,6 +12,11 @@ CLUSTER: dict[str, Requirement] = {
         "and `sixhop k8s render --check` shows what differs.",
         "issue 6",
     ),
+    "cluster:image": Requirement(
+        "The image is made of locked packages by steps that run, begins at a digest, runs as "
+        "nobody in particular, and starts every hop with the configuration of the cluster.",
+        "issue 6",
+    ),
     "cluster:metrics": Requirement(
         "Every hop tells Prometheus its state at a port of its own: pods are added by calls in "
         "flight.",
