@@ -122,11 +122,26 @@ class AttemptStream(AsyncIterator[T]):
             return event
         if self._ended:
             raise StopAsyncIteration
+        wire, watch = self._wire, self._watch
+        if wire is None or watch is None:
+            raise RuntimeError("the stream was not opened")
+        inbound, dependency = self._call.inbound, self._call.dependency
+        inbound.begin_wait(dependency, watch.begin())
         try:
-            found = await self._read()
+            found = await wire.read()
+            while self._is_heartbeat(found):
+                watch.begin()
+                found = await wire.read()
         except BaseException as error:
-            self._failure = error
-            raise
+            self._failure = failure = self._told(error, watch)
+            if failure is error:
+                raise
+            raise failure from None
+        finally:
+            watch.end()
+            inbound.end_wait(dependency, self._clock.now())
+        if not self._has_content:
+            self._note_content(found)
         if found is None:
             self._ended = True
             raise StopAsyncIteration
@@ -165,31 +180,17 @@ class AttemptStream(AsyncIterator[T]):
             tell(self._call)
         self._note_content(self._first)
 
-    async def _read(self) -> T | None:
-        if self._wire is None or self._watch is None:
-            raise RuntimeError("the stream was not opened")
-        watch = self._watch
-        self._call.inbound.begin_wait(self._call.dependency, self._clock.now())
-        watch.begin()
-        try:
-            event = await self._wire.read()
-            while self._is_heartbeat(event):
-                watch.begin()
-                event = await self._wire.read()
-        except (asyncio.CancelledError, SixhopError) as error:
-            if isinstance(error, asyncio.CancelledError) and cancel_asked():
-                self._call.inbound.cut_wait = self._call.dependency
-                raise
-            if watch.fired_cause:
-                raise no_answer(self._call.dependency, watch.waited_s, watch.fired_cause) from None
-            if isinstance(error, asyncio.CancelledError):
-                raise self._lost() from None
-            raise
-        finally:
-            watch.end()
-            self._call.inbound.end_wait(self._call.dependency, self._clock.now())
-        self._note_content(event)
-        return event
+    def _told(self, error: BaseException, watch: Watch) -> BaseException:
+        """Return what the end of a wait by an error is to the consumer."""
+        cancelled = isinstance(error, asyncio.CancelledError)
+        if cancelled and cancel_asked():
+            self._call.inbound.cut_wait = self._call.dependency
+            return error
+        if not cancelled and not isinstance(error, SixhopError):
+            return error
+        if watch.fired_cause:
+            return no_answer(self._call.dependency, watch.waited_s, watch.fired_cause)
+        return self._lost() if cancelled else error
 
     def _is_heartbeat(self, event: T | None) -> bool:
         take = self._take_heartbeat

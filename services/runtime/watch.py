@@ -31,12 +31,13 @@ class Watch:
         self.waited_s = 0.0
         """How long the wait was that outlived its limit."""
 
-    def begin(self) -> None:
-        """Start a wait."""
-        self._began = self._clock.now()
-        self._until, self._cause = self._limit.next_wait_until(self._began)
+    def begin(self) -> float:
+        """Start a wait, and return the instant."""
+        self._began = now = self._clock.now()
+        self._until, self._cause = self._limit.next_wait_until(now)
         if self._timer is None or self._until < self._fires_at:
             self._arm()
+        return now
 
     def end(self) -> None:
         """End a wait that stayed inside its limit."""
