@@ -9,6 +9,7 @@ integration/, e2e/ or drills/ without an entry.
 
 import pytest
 
+from tests.ledger.architecture import ARCHITECTURE
 from tests.ledger.cluster import CLUSTER
 from tests.ledger.conversing import CONVERSING
 from tests.ledger.edge import EDGE
@@ -22,6 +23,7 @@ from tests.ledger.mesh import MESH
 from tests.ledger.model import MODEL
 from tests.ledger.model_time import MODEL_TIME
 from tests.ledger.page import PAGE
+from tests.ledger.plan import PLAN
 from tests.ledger.provider import PROVIDER
 from tests.ledger.provider_faults import PROVIDER_FAULTS
 from tests.ledger.runs import RUNS
@@ -49,39 +51,8 @@ REQUIREMENTS: dict[str, Requirement] = {
     **TENANTS,
     **PAGE,
     **RUNS,
-    "architecture:banned-calls": Requirement(
-        "Time, chance and the environment are read in one file each and given to all others.",
-        "style 1",
-    ),
-    "architecture:code-size": Requirement(
-        "A file fits in 400 lines and a function in 60.",
-        "style 1",
-    ),
-    "architecture:import-direction": Requirement(
-        "Imports run one way: sixhop, runtime, rooms, gateway; rooms do not know each other, "
-        "and policies know neither the transport nor each other.",
-        "design 2",
-    ),
-    "architecture:owned-tasks": Requirement(
-        "Every task that is started is kept by something that ends it.",
-        "style 1",
-    ),
-    "architecture:packages-are-docstrings": Requirement(
-        "An __init__.py says what the package holds and runs nothing.",
-        "style 1",
-    ),
-    "architecture:proto-packages": Requirement(
-        "A proto's folder, its package and its Python module are one path.",
-        "style 3",
-    ),
-    "architecture:reasoned-excepts": Requirement(
-        "Whoever catches every exception says why on the same line.",
-        "style 1",
-    ),
-    "architecture:topology-is-folders": Requirement(
-        "The call graph, the folders, the processes and the protos name the same hops.",
-        "design 2",
-    ),
+    **PLAN,
+    **ARCHITECTURE,
     "cancel:reaches-the-provider": Requirement(
         "When the client goes away, the provider has lost its connection within 250 ms and no hop "
         "has anything left.",

@@ -255,6 +255,56 @@ def check(
     run(work, as_json=as_json)
 
 
+@app.command()
+def plan(
+    qps: Annotated[
+        float | None, typer.Option(help="Runs that come per second, on average over the day.")
+    ] = None,
+    peak: Annotated[
+        float | None, typer.Option(help="How many times as many at the peak; else 1.")
+    ] = None,
+    p50: Annotated[
+        float | None, typer.Option(metavar="S", help="The provider's median, seconds; else 2.")
+    ] = None,
+    p99: Annotated[
+        float | None, typer.Option(metavar="S", help="Its 99th percentile; else three times p50.")
+    ] = None,
+    chunks: Annotated[
+        float | None, typer.Option(help="Pieces of text of one answer; else 24.")
+    ] = None,
+    utilisation: Annotated[
+        float | None, typer.Option(help="The part of permits that may be in use; else 0.8.")
+    ] = None,
+    traffic: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="More of it as TOML, such as calls and CPU of each tier."
+        ),
+    ] = None,
+    config: Config = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what a traffic takes: pods, permits, ejection and stores."""
+
+    def work() -> Work:
+        from gateway.cli import plan as verb
+
+        options = verb.PlanOptions(
+            qps=qps,
+            peak_factor=peak,
+            p50_s=p50,
+            p99_s=p99,
+            chunks=chunks,
+            utilisation=utilisation,
+            traffic_path=traffic,
+            config_path=config,
+            as_json=as_json,
+        )
+        return verb.plan(ENVIRON, options)
+
+    run(work, as_json=as_json)
+
+
 @app.command("model-sim")
 def model_sim(
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 0,

@@ -50,7 +50,9 @@ async def test_the_tool_of_the_readme_works_as_it_stands_there(tmp_path: Path) -
 
 
 @requirement("readme:true")
-@pytest.mark.parametrize("verb", ["up", "ask", "health", "shed", "check", "demo", "model-sim"])
+@pytest.mark.parametrize(
+    "verb", ["up", "ask", "health", "shed", "check", "plan", "demo", "model-sim"]
+)
 def test_every_verb_of_the_readme_exists(verb: str) -> None:
     outcome = CliRunner().invoke(app, [verb, "--help"])
 
