@@ -1,7 +1,7 @@
 """Makes runs of requests that go on with a conversation, in whichever words they came."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from gateway.http.chat_fields import AUTO, DELIVERIES, Delivery, Extension, ReadWhole
 from services.runtime.errors import InvalidArgumentError
@@ -20,6 +20,23 @@ class AnswerRequest(ReadWhole):
     def agent(self) -> str:
         """Return the agent that is asked for; empty lets routing choose."""
         return "" if self.model == AUTO else self.model
+
+    @property
+    def offered(self) -> list[int]:
+        """Return which of the caller's tools are offered: all, or those that its choice allows.
+
+        To offer no more than these is what every provider understands.
+
+        Raises:
+            InvalidArgumentError: it allows one that is not there.
+        """
+        names, allowed = self._tool_names(), self._allowed()
+        if allowed is None:
+            return list(range(len(names)))
+        for name in allowed:
+            if name not in names:
+                raise InvalidArgumentError("tool_choice", f"allows {name[:64]!r}, no tool of yours")
+        return [number for number, name in enumerate(names) if name in allowed]
 
     def run_request(self, usual: Delivery, longest: int) -> gateway_pb2.RunRequest:
         """Return the run that is asked for.
@@ -52,7 +69,7 @@ class AnswerRequest(ReadWhole):
         return run_pb2.Question(
             text=text,
             history=history,
-            tools=self._offers(),
+            tools=[self._offer(number) for number in self.offered],
             tool_choice=self._tool_choice(),
             generation=self._generation(),
             language=self.sixhop.language,
@@ -71,12 +88,20 @@ class AnswerRequest(ReadWhole):
         """Return the field and the problem of a conversation that ends with an agent's word."""
 
     @abstractmethod
-    def _offers(self) -> Sequence[chat_pb2.ToolOffer]:
-        """Return the caller's own tools."""
+    def _tool_names(self) -> Sequence[str]:
+        """Return what the caller's own tools are called."""
+
+    @abstractmethod
+    def _offer(self, number: int) -> chat_pb2.ToolOffer:
+        """Return one of them."""
 
     @abstractmethod
     def _tool_choice(self) -> str:
         """Return which of them is to be asked for: `none`, `auto`, `required`, a name, or empty."""
+
+    @abstractmethod
+    def _allowed(self) -> Collection[str] | None:
+        """Return the names of those that may be asked for; None where that is not said."""
 
     @abstractmethod
     def _generation(self) -> generation_pb2.GenerationOptions:

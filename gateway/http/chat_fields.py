@@ -170,7 +170,9 @@ _INDEX = re.compile(r"\[(\d+)\]")
 class Naming:
     """Tells clients of a wrong field by the name that it has in their request."""
 
-    def __init__(self, names: Mapping[str, str], places: Sequence[str], last: str) -> None:
+    def __init__(
+        self, names: Mapping[str, str], places: Sequence[str], last: str, offered: Sequence[int]
+    ) -> None:
         """Take the names.
 
         Args:
@@ -178,9 +180,11 @@ class Naming:
                 stands for an index, and `@` for a message of the history.
             places: the client's field of every message of the history.
             last: the client's field that `question.text` comes from.
+            offered: the client's number of every tool.
         """
         self._names = {**names, "text": last}
         self._places = places
+        self._offered = offered
 
     def retell(self, error: InvalidArgumentError) -> None:
         """Give an error the client's name of its field."""
@@ -206,6 +210,8 @@ class Naming:
             if "[" not in place:
                 return place
             name = name.replace("@", place)
+        elif begin.startswith("tools[]") and int(indices[0]) < len(self._offered):
+            indices[0] = str(self._offered[int(indices[0])])
         for index in indices:
             name = name.replace("[]", f"[{index}]", 1)
         return name.replace("[]", "")

@@ -14,6 +14,7 @@ from gateway.http.chat_fields import (
     schema_text,
     text_of,
 )
+from services.runtime.conversation_rules import MAX_TOOLS
 from sixhop.type.v1 import chat_pb2, generation_pb2
 
 _TEXT = ["text"]
@@ -161,6 +162,20 @@ class NamedChoice(Read):
 
     type: Literal["function"]
     function: FunctionName
+
+
+class AllowedTools(Read):
+    """Says which of the tools the model may ask for, and whether it has to."""
+
+    mode: Literal["auto", "required"]
+    tools: Annotated[list[NamedChoice], Field(fail_fast=True, min_length=1, max_length=MAX_TOOLS)]
+
+
+class AllowedChoice(Read):
+    """Lets the model ask for some of the tools."""
+
+    type: Literal["allowed_tools"]
+    allowed_tools: AllowedTools
 
 
 class StreamOptions(Read):

@@ -17,6 +17,7 @@ from gateway.http.chat_fields import (
     Stop,
 )
 from gateway.http.chat_messages import (
+    AllowedChoice,
     ChatMessage,
     NamedChoice,
     PlainFormat,
@@ -78,7 +79,11 @@ class ChatRequest(AnswerRequest):
     stream_options: StreamOptions | None = None
     tools: Annotated[list[ToolOffered], Field(fail_fast=True, max_length=MAX_TOOLS)] | None = None
     """The caller's own tools: the answer asks for them, and the caller runs them."""
-    tool_choice: Literal["none", "auto", "required"] | NamedChoice | None = None
+    tool_choice: (
+        Literal["none", "auto", "required"]
+        | Annotated[NamedChoice | AllowedChoice, Field(discriminator="type")]
+        | None
+    ) = None
     parallel_tool_calls: bool | None = None
     """False asks for one tool at most."""
     max_completion_tokens: int | None = Field(default=None, ge=1, le=MAX_TOKENS)
@@ -124,7 +129,7 @@ class ChatRequest(AnswerRequest):
     def naming(self) -> Naming:
         """Return what the fields of the question are called in this request."""
         places = [f"messages[{number}]" for number in range(len(self.messages))]
-        return Naming(_NAMES, places, f"{places[-1]}.content")
+        return Naming(_NAMES, places, f"{places[-1]}.content", self.offered)
 
     @property
     def include_usage(self) -> bool:
@@ -138,8 +143,11 @@ class ChatRequest(AnswerRequest):
         place = f"messages[{len(self.messages) - 1}].role"
         return place, "must be user, or tool, in the last message"
 
-    def _offers(self) -> list[chat_pb2.ToolOffer]:
-        return [each.offer(f"tools[{at}]") for at, each in enumerate(self.tools or ())]
+    def _tool_names(self) -> list[str]:
+        return [each.function.name for each in self.tools or ()]
+
+    def _offer(self, number: int) -> chat_pb2.ToolOffer:
+        return (self.tools or [])[number].offer(f"tools[{number}]")
 
     def _tool_choice(self) -> str:
         if isinstance(self.tool_choice, NamedChoice):
@@ -148,7 +156,14 @@ class ChatRequest(AnswerRequest):
                 # Behind this an empty choice is none.
                 raise InvalidArgumentError("tool_choice.function.name", "is empty; name a tool")
             return name
+        if isinstance(self.tool_choice, AllowedChoice):
+            return self.tool_choice.allowed_tools.mode
         return self.tool_choice or ""
+
+    def _allowed(self) -> list[str] | None:
+        if not isinstance(self.tool_choice, AllowedChoice):
+            return None
+        return [each.function.name for each in self.tool_choice.allowed_tools.tools]
 
     def _generation(self) -> generation_pb2.GenerationOptions:
         """Return how the text is to be written.

@@ -14,6 +14,7 @@ from gateway.http.chat_fields import (
     schema_text,
     text_of,
 )
+from services.runtime.conversation_rules import MAX_TOOLS
 from services.runtime.errors import InvalidArgumentError
 from sixhop.type.v1 import chat_pb2, generation_pb2
 
@@ -130,6 +131,14 @@ class NamedTool(Read):
 
     type: Literal["function"]
     name: FunctionTitle
+
+
+class AllowedTools(Read):
+    """Lets the model ask for some of the tools, or makes it ask for one of them."""
+
+    type: Literal["allowed_tools"]
+    mode: Literal["auto", "required"]
+    tools: Annotated[list[NamedTool], Field(fail_fast=True, min_length=1, max_length=MAX_TOOLS)]
 
 
 class PlainText(Read):

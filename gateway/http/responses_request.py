@@ -17,6 +17,7 @@ from gateway.http.chat_fields import (
     Off,
 )
 from gateway.http.responses_items import (
+    AllowedTools,
     CallItem,
     FunctionTool,
     Item,
@@ -84,7 +85,11 @@ class ResponsesRequest(AnswerRequest):
     """Whether the answer comes as server-sent events."""
     tools: Annotated[list[FunctionTool], Field(fail_fast=True, max_length=MAX_TOOLS)] | None = None
     """The caller's own tools: the answer asks for them, and the caller runs them."""
-    tool_choice: Literal["none", "auto", "required"] | NamedTool | None = None
+    tool_choice: (
+        Literal["none", "auto", "required"]
+        | Annotated[NamedTool | AllowedTools, Field(discriminator="type")]
+        | None
+    ) = None
     parallel_tool_calls: bool | None = None
     """False asks for one tool at most."""
     max_output_tokens: int | None = Field(default=None, ge=1, le=MAX_TOKENS)
@@ -126,7 +131,7 @@ class ResponsesRequest(AnswerRequest):
         """Return what the fields of the question are called in this request."""
         places = [place for place, _ in self._placed()]
         last = places[-1]
-        return Naming(_NAMES, places, f"{last}.content" if "[" in last else last)
+        return Naming(_NAMES, places, f"{last}.content" if "[" in last else last, self.offered)
 
     def _said(self) -> list[chat_pb2.ChatMessage]:
         return [message for _, message in self._placed()]
@@ -134,8 +139,11 @@ class ResponsesRequest(AnswerRequest):
     def _wrong_end(self) -> tuple[str, str]:
         return "input", "must end with the user's word, or with the output of a function_call"
 
-    def _offers(self) -> list[chat_pb2.ToolOffer]:
-        return [each.offer(f"tools[{at}]") for at, each in enumerate(self.tools or ())]
+    def _tool_names(self) -> list[str]:
+        return [each.name for each in self.tools or ()]
+
+    def _offer(self, number: int) -> chat_pb2.ToolOffer:
+        return (self.tools or [])[number].offer(f"tools[{number}]")
 
     def _tool_choice(self) -> str:
         if isinstance(self.tool_choice, NamedTool):
@@ -143,7 +151,14 @@ class ResponsesRequest(AnswerRequest):
                 # Behind this an empty choice is none.
                 raise InvalidArgumentError("tool_choice.name", "is empty; name a tool")
             return self.tool_choice.name
+        if isinstance(self.tool_choice, AllowedTools):
+            return self.tool_choice.mode
         return self.tool_choice or ""
+
+    def _allowed(self) -> list[str] | None:
+        if not isinstance(self.tool_choice, AllowedTools):
+            return None
+        return [each.name for each in self.tool_choice.tools]
 
     def _placed(self) -> Iterator[tuple[str, chat_pb2.ChatMessage]]:
         """Yield the conversation as messages, each with the field that it comes from.
