@@ -11,6 +11,9 @@ export VIRTUAL_ENV := $(CURDIR)/.venv
 endif
 WITHOUT_LOCAL_MODEL := $(SIXHOP_MODEL__BASE_URL)
 
+# Istio's own definitions make the check of its objects exact; without them, published models are taken.
+ISTIO_CRDS ?= $(wildcard ../shared/data/istio-crds.yaml)
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test fuzz check proto proto-baseline fmt
 .DELETE_ON_ERROR:
@@ -21,13 +24,13 @@ help: ## print this list
 demo: .venv/installed $(if $(WITHOUT_LOCAL_MODEL),,.venv/installed-local) ## ask a real question through all six hops
 	@$(BIN)/sixhop demo $(ARGS)
 
-test: .venv/installed-dev .venv/installed-peers $(if $(WITHOUT_LOCAL_MODEL),,.venv/installed-local) ## run every test (ARGS="-k deadline" runs some)
+test: .venv/installed-dev .venv/installed-checkov .venv/installed-peers $(if $(WITHOUT_LOCAL_MODEL),,.venv/installed-local) ## run every test (ARGS="-k deadline" runs some)
 	$(BIN)/pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder $(ARGS)
 
 fuzz: .venv/installed-fuzz ## feed the decoder of streams with noise for a minute (ARGS="-max_total_time=600" longer)
 	$(BIN)/python -m tests.fuzz -max_total_time=60 -rss_limit_mb=512 -timeout=5 -print_final_stats=1 $(ARGS)
 
-check: .venv/installed-dev ## format, lint, types, imports, protos, generated code
+check: .venv/installed-dev .venv/installed-checkov ## format, lint, types, imports, protos, generated code, manifests
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
@@ -71,6 +74,13 @@ endif
 .venv/installed-dev: pyproject.toml | .venv/bin/python
 	@echo 'Installing sixhop and its development tools into .venv ...'
 	@$(PIP) install --editable '.[dev]'
+	@touch $@
+
+.venv/installed-checkov: k8s/validation/checkov.txt | .venv/bin/python
+	@echo 'Installing checkov into .venv/checkov ...'
+	@$(BIN)/python -m venv --without-pip .venv/checkov
+	@$(BIN)/python -m pip --disable-pip-version-check --quiet --python .venv/checkov/bin/python \
+	  install --no-compile --requirement $<
 	@touch $@
 
 .venv/installed-fuzz: .venv/installed-dev

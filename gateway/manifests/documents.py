@@ -79,7 +79,7 @@ def items(body: Any, *keys: str) -> list[Mapping[str, Any]]:
 def read_manifests(path: Path) -> Reading:
     """Return every object of a file, of a folder and those in it, or of standard input (`-`)."""
     if path == STDIN:
-        return _read([("standard input", sys.stdin.read())])
+        return read_text("standard input", sys.stdin.read())
     if not path.exists():
         return Reading((), 0, (f"{path} does not exist; name a folder or a file of manifests",))
     files = [path] if path.is_file() else sorted(_files(path))
@@ -96,6 +96,11 @@ def read_manifests(path: Path) -> Reading:
     if not files:
         unreadable.append(f"{path} holds no manifest: no file ends with {' or '.join(SUFFIXES)}")
     return _read(texts, unreadable)
+
+
+def read_text(name: str, text: str) -> Reading:
+    """Return every object of a text; its name stands for a file's."""
+    return _read([(name, text)])
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -36,7 +36,7 @@ def host_findings(cluster: Cluster) -> Iterator[Finding]:
 
 def _host(document: Document, host: Any, cluster: Cluster) -> Iterator[Finding]:
     service = _service(document, host, cluster)
-    if service is None and _inside(host):
+    if host is not None and service is None and _inside(host):
         yield _absent(document, host, cluster)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PROTOS = ROOT / "protos"
 PRODUCT_FOLDERS = ("services", "gateway")
-TOOLING_FOLDERS = ("tests", "benchmarks", "scripts")
+TOOLING_FOLDERS = ("tests", "benchmarks", "scripts", "k8s")
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 

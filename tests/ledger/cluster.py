@@ -31,4 +31,9 @@ CLUSTER: dict[str, Requirement] = {
         "else.",
         "issue 6",
     ),
+    "cluster:validated": Requirement(
+        "Everything that the overlays make is looked at before it is committed, and of each kind "
+        "of error it is known who notices it.",
+        "issue 6",
+    ),
 }
