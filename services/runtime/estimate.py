@@ -117,11 +117,6 @@ class PathEstimator:
         told = ((note, known.percentile(now, 0.9)) for note, known in self._notes.items())
         return {note: p90_s for note, p90_s in told if p90_s is not None}
 
-    def note_p90(self, note: str) -> float | None:
-        """Return what nine of ten callers waited for one tool or agent; None is unknown."""
-        known = self._notes.find(note)
-        return None if known is None else known.percentile(self._clock.now(), 0.9)
-
     def seen_s(self) -> dict[str, float]:
         """Return the median of what answers took here, for each dependency as a whole.
 

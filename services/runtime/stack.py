@@ -135,7 +135,7 @@ def server_stack(
         # Innermost: what is refused teaches nothing about what is served.
         *([estimator.served] if estimator else []),
         # Beside it: what all others see is whose fault it is, and not only that time was up.
-        *([Adequacy(estimator.note_p90)] if estimator else []),
+        *([Adequacy(clock)] if policies else []),
     ]
 
 

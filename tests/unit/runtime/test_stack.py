@@ -10,6 +10,7 @@ from services.runtime.call import Call, CallLimits, Inbound
 from services.runtime.errors import LoadShedError, SelfUnavailableError
 from services.runtime.guarding import Guard, Guarded, Guards
 from services.runtime.policies.adaptive import AdaptiveTimeouts
+from services.runtime.policies.adequacy import Adequacy
 from services.runtime.policies.admission import Admission
 from services.runtime.policies.breaker import Breakers
 from services.runtime.policies.bulkhead import Bulkhead
@@ -37,8 +38,8 @@ from tests.unit.runtime.fake_time import START, LoopClock
 
 T = TypeVar("T")
 
-SERVER_ORDER = [ServerTelemetry, SelfEjection, ServerErrors, ServerDeadline, Admission]
-EDGE_ORDER = [*SERVER_ORDER[:-1], ShedSwitch, Admission]
+SERVER_ORDER = [ServerTelemetry, SelfEjection, ServerErrors, ServerDeadline, Admission, Adequacy]
+EDGE_ORDER = [*SERVER_ORDER[:-2], ShedSwitch, Admission, Adequacy]
 CALL_ORDER = [CallTelemetry]
 DRIVER_ORDER = [FallbackDriver, Hedge, Retry]
 ATTEMPT_ORDER = [AttemptTelemetry, ClientDeadline, Breakers, Bulkhead, AdaptiveTimeouts]
