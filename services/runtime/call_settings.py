@@ -19,9 +19,10 @@ class CallSettings(Section):
     first_content_timeout_s: float | None = Field(default=None, gt=0, le=600)
     """The longest wait for the first content of a generation, seconds; heartbeats do not extend it.
     None where content is nothing else than an event."""
-    min_useful_s: float = Field(default=0.02, ge=0, le=60)
-    """With less than this, in seconds, nothing is sent: the callee could not answer. Two hundredths
-    are what the way to a hop and back takes on a busy machine."""
+    min_useful_s: float = Field(default=0.07, ge=0, le=60)
+    """With less than this, in seconds, nothing is sent: the callee could not answer. Five
+    hundredths are what a hop keeps for its own answer at least, and two the way to it and back on
+    a busy machine."""
 
 
 class CallsSettings(Section):
@@ -37,7 +38,7 @@ class CallsSettings(Section):
     """Prompt reading dominates; six seconds is what a person waits for a first word."""
     model_backup: CallSettings = CallSettings(step_timeout_s=10.0, first_content_timeout_s=6.0)
     """The model that stands in for the first one, as that: a smaller one is no slower."""
-    llm: CallSettings = CallSettings(step_timeout_s=5.5, read_timeout_s=14.0)
+    llm: CallSettings = CallSettings(step_timeout_s=5.5, read_timeout_s=14.0, min_useful_s=0.02)
     """Providers queue before the first byte. A little less than what callers wait for the model
     hop, so that it is the model hop that says who was silent."""
 

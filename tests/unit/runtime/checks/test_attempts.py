@@ -44,7 +44,7 @@ CONTRADICTIONS = [
         (
             "gateway → routing",
             "bulkhead.max_wait_s 5 s",
-            "0.02 s",
+            "0.07 s",
             "lower bulkhead.max_wait_s to 4",
         ),
         {"BULKHEAD__MAX_WAIT_S": "4.9"},
