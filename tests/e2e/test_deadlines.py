@@ -7,12 +7,13 @@ import grpc
 import pytest
 
 from services.runtime.status import DETAILS_KEY, error_info
-from services.runtime.topology import GATEWAY, LLM, MODEL, ROUTING, TOOL, require_edge
+from services.runtime.topology import GATEWAY, LLM, MODEL, ROUTING, TOOL
 from sixhop.domain.v1 import domain_pb2, domain_pb2_grpc
 from sixhop.model.v1 import model_pb2, model_pb2_grpc
 from sixhop.routing.v1 import routing_pb2, routing_pb2_grpc
 from sixhop.tool.v1 import tool_pb2, tool_pb2_grpc
 from sixhop.type.v1 import chat_pb2
+from tests.e2e.budgets import TOLERANCE_RATIO, allowed_s
 from tests.e2e.client import Client
 from tests.e2e.suite import Suite
 from tests.requirements import requirement
@@ -22,9 +23,6 @@ PATHS = {
     "probe_stream": (GATEWAY, ROUTING, DOMAIN, MODEL, LLM),
     "probe_six": (GATEWAY, ROUTING, DOMAIN, TOOL, MODEL, LLM),
 }
-TOLERANCE_RATIO = 1.04
-"""HPACK may send an earlier value again that is up to 3.6 % larger."""
-TOLERANCE_S = 0.005
 OVERSHOOT_S = 0.05
 """How much later than its limit a wait may end: timers, and the way of the answer."""
 
@@ -47,18 +45,6 @@ async def given_s(client: Client, agent: str, run_id: str) -> dict[str, float]:
         found[hop] = line["given_ms"] / 1000
     asked = await client.suite.provider.asked(run_id)
     return {**found, LLM: asked["deadline_ms"] / 1000}
-
-
-def least_margin_s(had_s: float) -> float:
-    """Return what a hop keeps at least, as the design says and not as the code does."""
-    return min(max(0.12 * had_s, 0.05), 1.0)
-
-
-def allowed_s(caller: str, callee: str, caller_s: float) -> float:
-    """Return the most that a callee may be given by a caller that had so much."""
-    streaming = require_edge(caller, callee).streaming
-    exact_s = caller_s - least_margin_s(caller_s) if streaming else 0.6 * caller_s
-    return exact_s * TOLERANCE_RATIO + TOLERANCE_S
 
 
 @requirement("deadline:unary-share", "deadline:stream-margin")
