@@ -17,6 +17,10 @@ CLUSTER: dict[str, Requirement] = {
         "nobody in particular, and starts every hop with the configuration of the cluster.",
         "issue 6",
     ),
+    "cluster:document": Requirement(
+        "docs/kubernetes.md makes every secret, and names files and numbers that are there.",
+        "issue 6",
+    ),
     "cluster:metrics": Requirement(
         "Every hop tells Prometheus its state at a port of its own: pods are added by calls in "
         "flight.",
