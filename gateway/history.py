@@ -37,10 +37,5 @@ def check_history(history: Sequence[chat_pb2.ChatMessage], settings: GatewaySett
             raise InvalidArgumentError(
                 f"{FIELD}[{number}].role", "say system, user, assistant or tool"
             )
-        if role == "system" and messages and messages[-1].role != "system":
-            raise InvalidArgumentError(
-                f"{FIELD}[{number}].role",
-                "is system, which stands before everything else that was said; move it there",
-            )
         messages.append(message_from_wire(message, role))
     require_conversation(messages, FIELD)

@@ -39,7 +39,7 @@ Said = str | Annotated[list[SaidPart], Field(fail_fast=True, max_length=MAX_ITEM
 
 
 class RulesMessage(Read):
-    """Says the rules of the conversation; comes before everything else."""
+    """Says rules of the conversation, which hold from where it stands."""
 
     role: Literal["system", "developer"]
     content: Content

@@ -72,8 +72,7 @@ class ChatRequest(AnswerRequest):
     messages: Annotated[
         list[ChatMessage], Field(fail_fast=True, min_length=1, max_length=MAX_ITEMS)
     ]
-    """The conversation, oldest first. Rules come first, and last the user's word or a tool's
-    result."""
+    """The conversation, oldest first; it ends with the user's word or with a tool's result."""
     stream: bool | None = None
     """Whether the answer comes in chunks, as server-sent events."""
     stream_options: StreamOptions | None = None

@@ -90,6 +90,8 @@ class Capabilities:
     """It holds its answer to a JSON schema."""
     prefill: bool = False
     """It goes on from an assistant message that it is given."""
+    late_rules: bool = False
+    """It takes system messages behind others; many chat templates take one, the first."""
     reasoning: bool = False
     """It may send its reasoning before its answer."""
     wants_reasoning: bool = False

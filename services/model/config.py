@@ -84,7 +84,7 @@ class ModelSettings(HopSettings):
     languages: Names = ()
     """The languages that the model writes well, as ISO 639 codes; empty takes what is known."""
     tools: bool | None = None
-    """Whether the model calls tools; as the next eight, unset takes what is known of it."""
+    """Whether the model calls tools; as the next nine, unset takes what is known of it."""
     strict_tools: bool | None = None
     """Whether it keeps to the schema of a tool exactly when told to."""
     single_tool_call: bool | None = None
@@ -97,6 +97,8 @@ class ModelSettings(HopSettings):
     """Whether it holds its answer to a JSON schema."""
     prefill: bool | None = None
     """Whether it goes on from an assistant's message that it is given."""
+    late_rules: bool | None = None
+    """Whether it takes system messages behind others; without, it gets them all in the first."""
     reasoning: bool | None = None
     """Whether it may send its reasoning before its answer."""
     wants_reasoning: bool | None = None
@@ -166,6 +168,7 @@ class ModelSettings(HopSettings):
             json_object=_either(self.json_object, known.json_object),
             json_schema=_either(self.json_schema, known.json_schema),
             prefill=_either(self.prefill, known.prefill),
+            late_rules=_either(self.late_rules, known.late_rules),
             reasoning=_either(self.reasoning, known.reasoning),
             wants_reasoning=_either(self.wants_reasoning, known.wants_reasoning),
             window=self.window or known.window,

@@ -105,6 +105,7 @@ OPENAI = Dialect(
         seed=True,
         json_object=True,
         json_schema=True,
+        late_rules=True,
         window=128_000,
     ),
     max_tokens_field="max_completion_tokens",

@@ -57,11 +57,24 @@ def request_body(provider: Provider, prompt: Prompt) -> Mapping[str, Any]:
 def request_messages(provider: Provider, messages: Sequence[Message]) -> list[dict[str, Any]]:
     """Return a conversation as it is posted.
 
-    A model that calls no tools is told of earlier calls and their results in words.
+    A model that calls no tools is told of earlier calls and their results in words, and one that
+    takes no rules behind what was said is told them before all of it.
     """
+    if not provider.can.late_rules:
+        messages = _rules_first(messages)
     if not provider.can.tools:
         return [_in_words(message) for message in messages]
     return [_message(provider, message) for message in messages]
+
+
+def _rules_first(messages: Sequence[Message]) -> Sequence[Message]:
+    """Return a conversation whose system messages are one, where they were not the first."""
+    roles = [message.role for message in messages]
+    if "system" not in roles[roles.count("system") :]:
+        return messages
+    rules = [message.content for message in messages if message.role == "system"]
+    others = [message for message in messages if message.role != "system"]
+    return [Message("system", "\n\n".join(rules)), *others]
 
 
 def _message(provider: Provider, message: Message) -> dict[str, Any]:

@@ -16,7 +16,6 @@ UNSAYABLE = re.compile(
             # One part of a request has to fit another.
             "must be user, or tool, in the last message",
             "must end with the user's word",
-            "is system, which stands before everything else",
             "no call right before it has this id",
             "before the results of these tool calls",
             "give each call its own id",

@@ -41,7 +41,8 @@ CONVERSING: dict[str, Requirement] = {
         "issue 5",
     ),
     "conversing:system": Requirement(
-        "A caller's system messages stand at the beginning, and come after the agent's own rules.",
+        "A caller's system messages come after the agent's own rules, and those that it adds later "
+        "stand where it has them; a model that takes them at the beginning only has them there.",
         "issue 5",
     ),
     "conversing:tools": Requirement(

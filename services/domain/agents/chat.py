@@ -52,11 +52,15 @@ def _messages(run: Run) -> Sequence[Message]:
     rules = _RULES["zh" if run.language == "zh" else "en"]
     note = prompt_note(run.unavailable(), run.language)
     # One message: many chat templates take one of the system's, the first.
-    own = [message.content for message in run.history if message.role == "system"]
+    begun = next(
+        (number for number, message in enumerate(run.history) if message.role != "system"),
+        len(run.history),
+    )
+    own = [message.content for message in run.history[:begun]]
     asked = [Message("user", run.question[:MAX_QUESTION_CHARS])] if run.question.strip() else []
     return [
         Message("system", "\n\n".join((f"{rules} {note}".strip(), *own))),
-        *(message for message in run.history if message.role != "system"),
+        *run.history[begun:],
         *asked,
     ]
 

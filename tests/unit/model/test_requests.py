@@ -103,6 +103,45 @@ def test_a_model_without_tools_is_told_of_earlier_rounds_in_words() -> None:
     ]
 
 
+RULED = [
+    Message("system", "Be kind."),
+    *ROUND,
+    Message("system", "Now be brief."),
+    Message("user", "And today?"),
+]
+
+
+@pytest.mark.parametrize("dialect", [*DIALECTS])
+@requirement("conversing:system")
+def test_a_later_rule_stands_in_its_place_only_where_the_model_takes_it(dialect: str) -> None:
+    made = body(dialect, Prompt(RULED, max_output_tokens=10))["messages"]
+
+    told = [each["content"] for each in made if each["role"] == "system"]
+    if dialect == "openai":
+        assert [each["role"] for each in made] == [each.role for each in RULED]
+        assert told == ["Be kind.", "Now be brief."]
+    else:
+        assert made[0]["role"] == "system"
+        assert told == ["Be kind.\n\nNow be brief."]
+        assert len(made) == len(RULED) - 1
+
+
+def test_the_settings_say_that_a_model_takes_later_rules() -> None:
+    can = replace(DIALECTS["vllm"].capabilities, late_rules=True)
+
+    made = body("vllm", Prompt(RULED, max_output_tokens=10), can=can)["messages"]
+
+    assert made[-2] == {"role": "system", "content": "Now be brief."}
+
+
+def test_rules_that_all_come_first_are_sent_as_they_are() -> None:
+    rules = [Message("system", "Be kind."), Message("system", "Be brief.")]
+
+    made = body("plain", Prompt([*rules, Message("user", "Hi")], max_output_tokens=10))
+
+    assert [each["role"] for each in made["messages"]] == ["system", "system", "user"]
+
+
 @pytest.mark.parametrize(
     ("choice", "expected"),
     [

@@ -175,8 +175,8 @@ class Question(_message.Message):
     @_builtins.property
     def history(self) -> _containers.RepeatedCompositeFieldContainer[_chat_pb2.ChatMessage]:
         """What was said before, oldest first, without the question itself; empty for
-        a first question. Messages of the role SYSTEM may stand at its beginning and
-        nowhere else; they come after the agent's own rules. Agents that do not
+        a first question. Messages of the role SYSTEM at its beginning come after the
+        agent's own rules; later ones hold from where they stand. Agents that do not
         converse leave it unread.
         """
 

@@ -119,6 +119,18 @@ async def test_the_callers_rules_come_after_the_agents_own_in_one_message(
     assert tuple(asked[1:-1]) == ROUND
 
 
+@requirement("conversing:system")
+async def test_a_rule_that_the_caller_adds_later_stays_where_it_stands(database: Database) -> None:
+    model = Model("Ahoy!")
+    history = [Message("system", "Be a pirate."), *ROUND, Message("system", "Now sing.")]
+
+    await answered(AGENT, "Hi", Tools(database, "none"), model=model, history=history)
+
+    (asked,) = model.asked
+    assert asked[0].content.endswith("\n\nBe a pirate.")
+    assert asked[1:] == [*history[1:], Message("user", "Hi")]
+
+
 @requirement("conversing:options", "conversing:length")
 async def test_the_caller_says_how_to_generate_and_for_the_rest_the_agent_does(
     database: Database,
