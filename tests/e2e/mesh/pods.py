@@ -81,6 +81,8 @@ def environment(
         "POD_NAME": pod_name,
         "SIXHOP_CONFIG": str(config),
         **{f"SIXHOP_{each.upper()}__HOST": LOOPBACK for each in (*HOPS, *DEPLOYMENTS)},
+        # Pods have an address each, and processes here share one.
+        **{f"SIXHOP_{each.upper()}__METRICS_PORT": "0" for each in (*HOPS, *DEPLOYMENTS)},
         "SIXHOP_GATEWAY__HTTP_PORT": "0",
         "SIXHOP_GATEWAY__KEYS_FILE": "",
         "SIXHOP_GATEWAY__OPEN": "true",
