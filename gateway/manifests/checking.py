@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gateway.manifests.access import access_findings
+from gateway.manifests.callees import callee_findings
 from gateway.manifests.cluster import Cluster, ignored
 from gateway.manifests.documents import Reading
 from gateway.manifests.doors import door_findings
@@ -47,6 +48,7 @@ RULES = {
     "pods-selected": "every selector selects what it is meant for",
     "target-port-there": "every port of a service leads to one of its pods",
     "hosts-there": "every rule of the mesh is for a host that is there",
+    "callees-there": "every hop finds those that it calls",
     "accounts-there": "every pod runs as an account that is there",
     "mesh-is-call-graph": "the mesh lets through the edges of the call graph, and no other call",
     "network-is-call-graph": "the network connects the edges of the call graph, and no other pods",
@@ -136,14 +138,17 @@ def _findings(
     if reading.kustomized:
         yield from patch_findings(reading.documents)
     else:
-        yield from _together(reading, cluster, tree.config)
+        yield from _together(reading, cluster, pods, tree.config)
 
 
-def _together(reading: Reading, cluster: Cluster, config: Config) -> Iterator[Finding]:
+def _together(
+    reading: Reading, cluster: Cluster, pods: tuple[Pod, ...], config: Config
+) -> Iterator[Finding]:
     yield from duplicate_findings(reading.documents)
     yield from namespace_findings(reading.documents)
     yield from selector_findings(cluster)
     yield from account_findings(cluster)
     yield from host_findings(cluster)
+    yield from callee_findings(cluster, pods)
     yield from scaling_findings(cluster)
     yield from access_findings(cluster, config)

@@ -26,6 +26,7 @@ KNOWN_KINDS = (
     "PodDisruptionBudget",
     "Service",
     "ServiceAccount",
+    "Sidecar",
     "VirtualService",
 )
 """What is looked at; everything else is counted."""

@@ -35,15 +35,15 @@ def host_findings(cluster: Cluster) -> Iterator[Finding]:
 
 
 def _host(document: Document, host: Any, cluster: Cluster) -> Iterator[Finding]:
-    service = _service(document, host, cluster)
-    if host is not None and service is None and _inside(host):
+    service = service_of(document, host, cluster)
+    if host is not None and service is None and is_inside(host):
         yield _absent(document, host, cluster)
 
 
 def _destination(document: Document, body: Any, cluster: Cluster) -> Iterator[Finding]:
     host, number, subset = at(body, "host"), at(body, "port", "number"), at(body, "subset")
     yield from _host(document, host, cluster)
-    service = _service(document, host, cluster)
+    service = service_of(document, host, cluster)
     if service is not None and number is not None:
         yield from _port(document, service, number)
     rules = (
@@ -81,7 +81,8 @@ def _port(document: Document, service: Document, number: Any) -> Iterator[Findin
         )
 
 
-def _service(document: Document, host: Any, cluster: Cluster) -> Document | None:
+def service_of(document: Document, host: Any, cluster: Cluster) -> Document | None:
+    """Return the Service that a host means where an object lies; None when it is not here."""
     name, _, rest = str(host).partition(".")
     namespace = rest.split(".")[0] or namespace_of(document)
     for service in cluster.of_kind("Service"):
@@ -92,7 +93,8 @@ def _service(document: Document, host: Any, cluster: Cluster) -> Document | None
     return None
 
 
-def _inside(host: Any) -> bool:
+def is_inside(host: Any) -> bool:
+    """Return whether a host can only be a Service of this cluster."""
     text = str(host)
     return "*" not in text and ("." not in text or text.endswith(_CLUSTER))
 

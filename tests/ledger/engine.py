@@ -26,7 +26,8 @@ ENGINE: dict[str, Requirement] = {
     ),
     "check:call-graph": Requirement(
         "`sixhop check --k8s` finds every edge of the call graph that the policies of the mesh or "
-        "of the network refuse, and every call they let through that is none.",
+        "of the network refuse or no Service and no proxy knows, and every call they let through "
+        "that is none.",
         "issue 6",
     ),
     "check:kustomize": Requirement(

@@ -324,6 +324,13 @@ OF_THE_MESH = [
         CHECK,
         words="ALLOW",
     ),
+    error(
+        "Sidecar",
+        "routing",
+        put("spec/egress/0/hosts/0", "./domian.sixhop.svc.cluster.local"),
+        CHECK,
+        words="the proxies of routing do not know domain.sixhop.svc.cluster.local",
+    ),
     # The edge.
     error(
         "Gateway",

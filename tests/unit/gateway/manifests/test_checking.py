@@ -290,6 +290,7 @@ def test_every_rule_is_broken_by_some_test() -> None:
         "settings-accepted",
         "mesh-is-call-graph",
         "network-is-call-graph",
+        "callees-there",
         "namespaces-said",
         "patches-hit",
     }
