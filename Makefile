@@ -40,7 +40,7 @@ check: .venv/installed-dev .venv/installed-checkov ## format, lint, types, impor
 	$(BIN)/buf breaking protos --against $(BASELINE)
 	$(BIN)/python protos/generate.py --check
 	$(BIN)/sixhop k8s render --check
-	$(BIN)/hadolint k8s/Dockerfile
+	$(BIN)/python -m k8s.validation $(ISTIO_CRDS)
 
 proto: .venv/installed-dev ## write the Python code of the protos
 	$(BIN)/buf format protos --write

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
 from gateway.manifests.hops import looks, service_names
 from gateway.manifests.rendering.mesh import API
@@ -18,9 +17,10 @@ from gateway.manifests.rendering.names import (
     labelled,
     object_name,
 )
-from gateway.manifests.rendering.network import HTTPS, asks_provider, callees
+from gateway.manifests.rendering.network import callees
+from gateway.manifests.rendering.outside import places
 from gateway.manifests.rendering.pods import ports
-from services.runtime.config import EMBEDDED, Config
+from services.runtime.config import Config
 from services.runtime.topology import EDGES, GATEWAY, LLM
 
 SECURITY_API = "security.istio.io/v1"
@@ -96,8 +96,7 @@ def sidecar(hop: str, config: Config, pools: Mapping[str, Sequence[str]]) -> Bod
     """
     names = [name for each in callees(hop) for name in (object_name(each), *pools.get(each, ()))]
     hosts = [f"./{domain_name(name)}" for name in names]
-    if asks_provider(hop):
-        hosts += [f"./{host}" for host in provider_hosts(hop, config)]
+    hosts += [place.known_as for place in places(hop, config)]
     # A proxy that may know nobody still needs one entry, and `~` is nobody.
     return described(API, "Sidecar", object_name(hop)) | {
         "spec": {
@@ -106,32 +105,3 @@ def sidecar(hop: str, config: Config, pools: Mapping[str, Sequence[str]]) -> Bod
             "egress": [{"hosts": hosts or ["~/*"]}],
         }
     }
-
-
-def provider_hosts(hop: str, config: Config) -> list[str]:
-    """Return where the provider of a model is; none for one that is shipped."""
-    url = str(config.raw.get(hop, {}).get("base_url", ""))
-    host = urlsplit(url).hostname
-    return [host] if url != EMBEDDED and host else []
-
-
-def providers(config: Config) -> list[Body]:
-    """Return what is outside of the mesh and may be called."""
-    hosts = [host for hop in PROCESSES for host in provider_hosts(hop, config)]
-    return (
-        [
-            described(API, "ServiceEntry", "providers")
-            | {
-                "spec": {
-                    "hosts": list(dict.fromkeys(hosts)),
-                    "location": "MESH_EXTERNAL",
-                    "resolution": "DNS",
-                    "exportTo": ["."],
-                    # The model's pods speak TLS themselves, with keys that the mesh never sees.
-                    "ports": [{"number": HTTPS, "name": "tls", "protocol": "TLS"}],
-                }
-            }
-        ]
-        if hosts
-        else []
-    )

@@ -12,9 +12,10 @@ from gateway.manifests.rendering.names import (
     labelled,
     object_name,
 )
+from gateway.manifests.rendering.outside import places
 from gateway.manifests.rendering.pods import metrics_port, ports
 from services.runtime.config import Config
-from services.runtime.topology import EDGES, GATEWAY, LLM
+from services.runtime.topology import EDGES, GATEWAY
 
 MONITORING_NAMESPACE = "monitoring"
 """Where Prometheus is."""
@@ -26,7 +27,6 @@ PRIVATE = (
     "192.168.0.0/16",
 )
 """What is no provider outside: the cluster, and what machines tell about themselves."""
-HTTPS = 443
 DNS = 53
 
 
@@ -48,11 +48,6 @@ def callers(hop: str) -> list[str]:
 def callees(hop: str) -> list[str]:
     """Return whom a hop calls, providers apart."""
     return [each for each in PROCESSES if hop in callers(each)]
-
-
-def asks_provider(hop: str) -> bool:
-    """Tell whether a hop calls a provider outside."""
-    return any(edge.caller == hop and edge.callee == LLM for edge in EDGES)
 
 
 def _hop(hop: str, config: Config) -> Body:
@@ -78,9 +73,10 @@ def _egress(hop: str, config: Config) -> Iterator[Body]:
             "to": [{"podSelector": labelled(callee)}],
             "ports": _tcp(config.port(callee)),
         }
-    if asks_provider(hop):
+    for place in places(hop, config):
         outside = {"ipBlock": {"cidr": "0.0.0.0/0", "except": list(PRIVATE)}}
-        yield {"to": [outside], "ports": _tcp(HTTPS)}
+        inside = {"namespaceSelector": _named(place.namespace)}
+        yield {"to": [inside if place.namespace else outside], "ports": _tcp(place.port)}
 
 
 def _dns() -> Body:

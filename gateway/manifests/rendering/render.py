@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from gateway.manifests.rendering import access, mesh, network, pods, split
+from gateway.manifests.rendering import access, mesh, network, outside, pods, split
 from gateway.manifests.rendering.names import PROCESSES, Body, object_name
 from services.runtime.checks.tree import read_tree
 from services.runtime.config import Config
@@ -44,7 +44,7 @@ def rendered(config: Config, folder: Path) -> dict[Path, str]:
         ],
         istio / "egress.yaml": [
             *(access.sidecar(hop, config, {}) for hop in PROCESSES),
-            *access.providers(config),
+            *outside.service_entries(config),
         ],
         istio / "routes.yaml": [mesh.route(hop, tree) for hop in PROCESSES],
         own / "destinations.yaml": split.part_destinations(parts, tree),

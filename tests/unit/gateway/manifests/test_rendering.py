@@ -151,7 +151,7 @@ def test_a_proxy_knows_whom_its_hop_calls() -> None:
         "./model-backup.sixhop.svc.cluster.local",
     ]
     assert of_a_model["hosts"] == ["./llm.example.com"]
-    assert named("providers", found)["hosts"] == ["llm.example.com", "llm-backup.example.com"]
+    assert named("outside-tls-443", found)["hosts"] == ["llm-backup.example.com", "llm.example.com"]
 
 
 def test_a_model_that_is_shipped_is_nobody_outside() -> None:
@@ -160,6 +160,42 @@ def test_a_model_that_is_shipped_is_nobody_outside() -> None:
 
     assert named("model", found)["egress"] == [{"hosts": ["~/*"]}]
     assert "ServiceEntry" not in {each["kind"] for each in found}
+
+
+def egress_of(hop: str, config: Config) -> Object:
+    """Return the last place that the network lets a hop reach."""
+    policy = named(hop, objects("base/generated/network.yaml", config))
+    last: Object = policy["egress"][-1]
+    return last
+
+
+@requirement("cluster:edges")
+def test_a_model_of_the_same_cluster_is_reached_where_it_is() -> None:
+    config = configured(MODEL__BASE_URL="http://vllm.models.svc:8000/v1")
+    found = objects("components/istio/generated/egress.yaml", config)
+
+    assert named("model", found)["egress"] == [{"hosts": ["models/vllm.models.svc.cluster.local"]}]
+    assert "vllm" not in str([each for each in found if each["kind"] == "ServiceEntry"])
+    label = {"kubernetes.io/metadata.name": "models"}
+    assert egress_of("model", config) == {
+        "to": [{"namespaceSelector": {"matchLabels": label}}],
+        "ports": [{"protocol": "TCP", "port": 8000}],
+    }
+
+
+@requirement("cluster:edges")
+def test_whoever_signs_tokens_is_reached_by_the_gateway_alone() -> None:
+    config = configured(
+        GATEWAY__JWT__JWKS_URL="https://login.example.com:8443/keys",
+        GATEWAY__JWT__ISSUER="https://login.example.com/",
+        GATEWAY__JWT__AUDIENCE="sixhop",
+    )
+    found = objects("components/istio/generated/egress.yaml", config)
+
+    assert "./login.example.com" in named("gateway", found)["egress"][0]["hosts"]
+    assert "login" not in str(named("routing", found))
+    assert named("outside-tls-8443", found)["hosts"] == ["login.example.com"]
+    assert egress_of("gateway", config)["ports"] == [{"protocol": "TCP", "port": 8443}]
 
 
 # Numbers.
