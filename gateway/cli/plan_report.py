@@ -91,7 +91,10 @@ def show(console: Console, plan: Plan, source: str) -> None:
         soft_wrap=True,
     )
     for title, table in (
-        ("\nof each tier, at the peak:", _tier_table(plan.tiers)),
+        (
+            f"\nof each tier, at the peak; its HPA aims at {traffic.cpu_utilisation:.0%} CPU:",
+            _tier_table(plan.tiers),
+        ),
         ("\npermits of one pod:", _pool_table(plan.pools)),
         ("\nsidecars:", _connection_table(plan)),
         ("\nwhat one sick pod costs until it is ejected:", _ejection_table(plan.ejections)),

@@ -21,7 +21,9 @@ from services.runtime.topology import LLM
 
 RELIEF = 0.1
 """By which part fewer calls come to a pod whose calls wait for permits: it has more in flight than
-others then, and balancers see that. A fit to simulations of pools that are 60 to 85 % in use."""
+others then, and balancers see that. A fit to simulations of pools that are 60 to 85 % in use. Where
+most of a run's time goes through the pool it is more, and waits are told up to a quarter too long.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,10 +67,23 @@ class Connections:
     """Connections of all sidecars: callers × pods × worker threads."""
 
 
-def variances(
-    traffic: Traffic, found: Sequence[Flow], tiers: Sequence[Tier]
-) -> dict[str, tuple[float, float]]:
-    """Return the calls in flight in one pod of each tier: their mean and their variance."""
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """Is what is in flight in one pod."""
+
+    mean: float
+    variance: float
+    pair_load: float
+    """Of that the calls of one caller, on average."""
+
+    @property
+    def evened_ratio(self) -> float:
+        """Return how much more even that is than by chance, 0–1."""
+        return 1 - self.variance / self.mean
+
+
+def crowds(traffic: Traffic, found: Sequence[Flow], tiers: Sequence[Tier]) -> dict[str, Crowd]:
+    """Return the calls in flight in one pod of each tier."""
     told = {}
     for tier in tiers:
         if tier.name == LLM:
@@ -77,7 +92,8 @@ def variances(
             (rate * tier.time.mean_s, count)
             for rate, count in callers_of(tier.name, found, tiers, traffic)
         ]
-        told[tier.name] = (tier.per_pod, pod_variance(callers, tier.pods))
+        pair_load = tier.per_pod / sum(count for _, count in callers)
+        told[tier.name] = Crowd(tier.per_pod, pod_variance(callers, tier.pods), pair_load)
     return told
 
 
@@ -86,13 +102,13 @@ def plan_pools(
 ) -> Sequence[Pool]:
     """Return the permits of every caller, from the client inwards."""
     by_name = {tier.name: tier for tier in tiers}
-    spread = variances(traffic, found, tiers)
+    inside = crowds(traffic, found, tiers)
     pools = []
     for tier in tiers:
         for group in Group:
             out = [flow for flow in found if flow.caller == tier.name and flow.group == group]
             if out:
-                pools.append(_pool(traffic, tier, out, by_name, spread[tier.name], tree))
+                pools.append(_pool(traffic, tier, out, by_name, inside[tier.name], tree))
     return pools
 
 
@@ -101,17 +117,20 @@ def _pool(
     tier: Tier,
     out: Sequence[Flow],
     by_name: dict[str, Tier],
-    spread: tuple[float, float],
+    inside: Crowd,
     tree: Tree,
 ) -> Pool:
     rate = tier.calls_per_s / tier.pods
     group = out[0].group
     held = mixed([(flow.calls, by_name[flow.callee].time) for flow in out])
     load = rate * sum(flow.calls for flow in out) * held.mean_s
-    mean, variance = spread
-    own_variance = part_variance(mean, min(1.0, load / mean), variance)
-    most = p99(load, own_variance)
-    peakedness = min(1.0, own_variance / load) * (1 - RELIEF)
+    part = min(1.0, load / inside.mean)
+    variance = part_variance(inside.mean, part, inside.variance)
+    most = p99(load, variance)
+    # Balancers even out all calls of the pod, those that wait as well; with less than a call of
+    # its own there a caller hardly sees that some wait.
+    seen = inside.pair_load / (1 + inside.pair_load)
+    peakedness = min(1.0, variance / load) * (1 - part * inside.evened_ratio * seen)
     configured = tree.policies.bulkhead.size(group).allowed
     limited = tree.engine and tree.policies.bulkhead.mode is Mode.ENFORCE
     return Pool(

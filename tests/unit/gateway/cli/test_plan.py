@@ -61,7 +61,9 @@ def test_every_tier_has_the_pods_that_cpu_and_calls_in_flight_take(elsewhere: Pa
     found = tiers("--qps", "2500", "--traffic", "traffic.toml")
 
     assert list(found) == TIERS
-    assert [row[0] for row in rows(text, "of each tier, at the peak:")] == TIERS
+    assert [
+        row[0] for row in rows(text, "of each tier, at the peak; its HPA aims at 60% CPU:")
+    ] == TIERS
     gateway = found[GATEWAY]
     # 2500 runs of 2 ms and 21.9 events of 0.45 ms, on cores of which 0.6 may be in use; one more.
     assert gateway["cores"] == pytest.approx(2500 * (2.0 + 21.9 * 0.45) / 1000)

@@ -34,7 +34,7 @@ SHAPES = {
         traffic={"qps": 16.2, "peak_factor": 3.0, "backup_ratio": 0.2},
         settings={},
         warm_up_s=15.0,
-        window_s=80.0,
+        window_s=120.0,
     ),
     "2500 a second with a quick provider": Shape(
         traffic={"qps": 2500.0, "llm": {"p50_s": 0.5, "p99_s": 1.5}, "backup_ratio": 0.1},
@@ -86,7 +86,7 @@ CROWDED = {
         },
         settings={"BULKHEAD__EXTERNAL__PERMITS": "11", "BULKHEAD__DATA__PERMITS": "6"},
         warm_up_s=20.0,
-        window_s=400.0,
+        window_s=250.0,
         limited=True,
     ),
     "data of a very uneven pace": Shape(
@@ -105,6 +105,17 @@ CROWDED = {
 }
 """In these many do."""
 
+MOSTLY_ONE_POOL = {
+    "tools of which half ask the model": Shape(
+        traffic={"qps": 45.0, "llm": {"p50_s": 1.0, "p99_s": 2.0}, "direct_model_calls": 0.3},
+        settings={"BULKHEAD__AUXILIARY__PERMITS": "11"},
+        warm_up_s=20.0,
+        window_s=300.0,
+        limited=True,
+    ),
+}
+"""In this most of a run's time goes through the pool in which calls wait."""
+
 
 @dataclass(frozen=True, slots=True)
 class Compared:
@@ -117,7 +128,7 @@ class Compared:
 @cache
 def compared(name: str) -> Compared:
     """Return the plan and the simulation of a shape; each is made once."""
-    shape = (SHAPES | CROWDED)[name]
+    shape = (SHAPES | CROWDED | MOSTLY_ONE_POOL)[name]
     environ = {f"SIXHOP_{key}": value for key, value in shape.settings.items()}
     plan = make_plan(read_traffic(None, shape.traffic), load_config(Path("/dev/null"), environ))
     permits = dict.fromkeys(Group, UNLIMITED)

@@ -1,10 +1,14 @@
 """Compares formulas with tables and with exact solutions."""
 
 import math
+import random
+import statistics
+from pathlib import Path
 
 import pytest
 
 from gateway.planning.ejection import at_least, calls_until_ejected, drawn_ratio, ejected_ratio
+from gateway.planning.flows import flows
 from gateway.planning.queueing import (
     Moments,
     erlang_c,
@@ -20,7 +24,10 @@ from gateway.planning.queueing import (
     shared_time,
     wait_ratio,
 )
-from gateway.planning.traffic import EjectionRule, Spread
+from gateway.planning.tiers import plan_tiers
+from gateway.planning.traffic import EjectionRule, Spread, ToolCost, Traffic
+from services.runtime.checks.tree import read_tree
+from services.runtime.config import load_config
 from services.runtime.policies.bulkhead import capacity
 from tests.requirements import requirement
 
@@ -127,6 +134,22 @@ def test_a_balancer_of_two_evens_calls_out_as_the_fixed_point_says(load: float) 
 
     assert mean == pytest.approx(load, rel=1e-3)
     assert even_variance(load) == pytest.approx(variance, rel=0.02)
+
+
+def test_a_call_that_asks_the_model_half_the_time_is_as_uneven_as_draws_say() -> None:
+    llm = Spread(p50_s=1.0, p99_s=3.0)
+    half = ToolCost(calls=1.0, model_calls=0.5, cpu_ms=0.1)
+    traffic = Traffic(qps=10.0, llm=llm, backup_ratio=0.0, auxiliary=half)
+    tree = read_tree(load_config(Path("/dev/null"), {}))
+    tiers = plan_tiers(traffic, flows(traffic), tree, run_bytes=0)
+    told = {tier.name: tier.time for tier in tiers}
+    chance, deviation = random.Random(5), math.log(3.0) / 2.32635
+
+    drawn = [chance.lognormvariate(0, deviation) * (chance.random() < 0.5) for _ in range(100_000)]
+
+    assert told["tool/auxiliary"].mean_s == pytest.approx(statistics.fmean(drawn), rel=0.05)
+    scv = statistics.pvariance(drawn) / statistics.fmean(drawn) ** 2
+    assert told["tool/auxiliary"].scv == pytest.approx(scv, rel=0.1)
 
 
 def test_one_caller_of_one_pod_sees_chance_alone() -> None:

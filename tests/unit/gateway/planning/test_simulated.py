@@ -12,9 +12,9 @@ from gateway.planning.flows import flows
 from gateway.planning.plan import Plan, make_plan
 from gateway.planning.tiers import callers_of
 from gateway.planning.traffic import Spread, read_traffic
-from services.runtime.config import load_config
+from services.runtime.config import Config, load_config
 from tests.requirements import requirement
-from tests.unit.gateway.planning.shapes import CROWDED, SHAPES, compared
+from tests.unit.gateway.planning.shapes import CROWDED, MOSTLY_ONE_POOL, SHAPES, compared
 from tests.unit.gateway.planning.sickness import Found, Sickness, Ward
 from tests.unit.gateway.planning.writing import Writers
 
@@ -74,9 +74,21 @@ def test_so_many_calls_wait_for_permits_and_so_long(name: str) -> None:
         assert close(pool.mean_wait_s, seen.mean_s), (pool, seen)
 
 
-def planned(traffic: dict[str, Any]) -> Plan:
-    """Return the plan for a traffic under the default configuration."""
-    return make_plan(read_traffic(None, traffic), CONFIG)
+@requirement("plan:waits")
+@pytest.mark.parametrize("name", MOSTLY_ONE_POOL)
+def test_waits_for_what_takes_most_of_a_run_are_not_told_too_short(name: str) -> None:
+    both = compared(name)
+
+    (pool,) = (pool for pool in both.plan.pools if pool.wait_ratio > 0.05)
+    seen = both.seen.waits[pool.caller, pool.group]
+    assert close(pool.wait_ratio, seen.ratio), (pool, seen)
+    # The fuller a pod is with them, the less balancers send there: more than the plan knows.
+    assert seen.mean_s < pool.mean_wait_s < 1.35 * seen.mean_s, (pool, seen)
+
+
+def planned(traffic: dict[str, Any], config: Config = CONFIG) -> Plan:
+    """Return the plan for a traffic, under the default configuration if none is given."""
+    return make_plan(read_traffic(None, traffic), config)
 
 
 def sicknesses(plan: Plan, name: str, count: int, *, hang_s: float = 0.0) -> Sequence[Found]:
@@ -163,3 +175,18 @@ def test_gateways_send_redis_so_many_commands(
     seen = writers.run(2 * run_s, window_s)
 
     assert close(told.commands_per_s, seen)
+
+
+@requirement("plan:redis")
+def test_tenants_that_have_as_many_runs_as_they_may_take_so_many_commands_more() -> None:
+    roomy = load_config(Path("/dev/null"), {"SIXHOP_GATEWAY__RUNS__MAX_COUNT": "100000"})
+    full, room = (planned({"qps": 200.0}, config) for config in (CONFIG, roomy))
+    more = full.stores.loads[0].commands_per_s - room.stores.loads[0].commands_per_s
+
+    seen = [
+        Writers(full.traffic, full.tiers[0].pods, 2.0, indexed=1000, most=most, seed=3)
+        for most in (1000, 100_000)
+    ]
+    with_full, with_room = (writers.run(4.0, 20.0) for writers in seen)
+
+    assert close(more, with_full - with_room)
