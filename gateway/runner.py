@@ -7,7 +7,7 @@ from gateway.allowance import check_agent, check_allowance
 from gateway.config import GatewaySettings
 from gateway.question import check_question
 from gateway.runs.book import RunBook
-from gateway.runs.event_json import ACCEPTED, FINISHED, ROUTED, UNKNOWN
+from gateway.runs.event_json import ACCEPTED, FINISHED, ROUTED, TEXT, UNKNOWN
 from gateway.spending import Spending
 from services.runtime.call import CURRENT, Callee, Inbound
 from services.runtime.client import Dependency
@@ -89,13 +89,20 @@ class Runner:
                     raise _incomplete("went on after its last event")
                 event = response.event
                 kind = event.WhichOneof("event") or UNKNOWN
-                spent.see(kind, event)
+                if kind == TEXT:
+                    # By far the most: what is read of them is read once.
+                    text = event.text_delta.text
+                    spent.see_text(text)
+                    self._book.tell_text(inbound, text)
+                    yield event
+                    continue
                 if kind == ROUTED:
                     # Routing has been told; one that is older than this rule did not listen.
                     check_agent(inbound, event.routed.agent)
                 if kind == FINISHED:
                     # Kept until the stream has ended well: a run that fails has no last event.
                     last = event
+                    spent.see_end(event.finished)
                 else:
                     self._book.tell(inbound, kind, event)
                     yield event

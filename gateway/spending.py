@@ -1,6 +1,5 @@
 """Counts the tokens of a run while it goes on."""
 
-from gateway.runs.event_json import FINISHED, TEXT
 from services.runtime.call import Inbound
 from sixhop.type.v1 import run_pb2
 
@@ -20,14 +19,15 @@ class Spending:
         self._inbound = inbound
         self._chars = prompt_chars(question)
 
-    def see(self, kind: str, event: run_pb2.RunEvent) -> None:
-        """Note what an event of a kind tells."""
-        if kind == FINISHED:
-            usage = event.finished.usage
-            self._inbound.token_count = usage.input_token_count + usage.output_token_count
-        elif kind == TEXT:
-            self._chars += len(event.text_delta.text)
-            self._inbound.token_count = self._chars // CHARS_PER_TOKEN
+    def see_text(self, text: str) -> None:
+        """Note what a piece of text tells."""
+        self._chars += len(text)
+        self._inbound.token_count = self._chars // CHARS_PER_TOKEN
+
+    def see_end(self, finished: run_pb2.RunFinished) -> None:
+        """Note what the run says of itself at its end."""
+        usage = finished.usage
+        self._inbound.token_count = usage.input_token_count + usage.output_token_count
 
 
 def prompt_chars(question: run_pb2.Question) -> int:

@@ -4,10 +4,12 @@ import logging
 import secrets
 from asyncio import Transport
 from asyncio.events import TimerHandle
+from typing import cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from gateway.http.failing import failure_of
+from gateway.http.one_write import OneWrite
 from gateway.http.sse import ABORT
 from services.runtime.errors import InvalidArgumentError, LoadShedError, SixhopError
 from services.runtime.identity import REQUEST_ID_KEY, well_formed
@@ -51,7 +53,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first request."""
-        super().connection_made(transport)
+        super().connection_made(cast(Transport, OneWrite(transport, self.loop)))
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -82,12 +82,22 @@ class RunBook(Guard[Inbound]):
             self._give_up(inbound, error)
 
     def tell(self, inbound: Inbound, kind: str, event: run_pb2.RunEvent) -> None:
-        """Take an event of a run, and of a kind as `event_json` names them."""
+        """Take an event of a run other than text, of a kind as `event_json` names them."""
         run = inbound.kept
         if run is None:
             return
         try:
             self.memory.take(run, kind, event)
+        except Exception as error:  # a defect here must not end the run
+            self._give_up(inbound, error)
+
+    def tell_text(self, inbound: Inbound, text: str) -> None:
+        """Take a piece of a run's text."""
+        run = inbound.kept
+        if run is None:
+            return
+        try:
+            self.memory.take_text(run, text)
         except Exception as error:  # a defect here must not end the run
             self._give_up(inbound, error)
 

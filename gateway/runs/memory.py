@@ -70,6 +70,11 @@ class RunMemory:
             for artifact in event.finished.artifacts:
                 self._take_file(run, artifact)
 
+    def take_text(self, run: Run, text: str) -> None:
+        """Take a piece of a run's text."""
+        if not run.gone:
+            self._count(run, run.take_text(text))
+
     def end(self, run: Run) -> None:
         """Keep a run that has ended as one of those that may go."""
         if run.gone or self._live.pop(run.key, None) is None:

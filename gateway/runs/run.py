@@ -8,7 +8,6 @@ from gateway.runs.event_json import (
     DEGRADED,
     FINISHED,
     ROUTED,
-    TEXT,
     TOOL_CALL,
     artifact_json,
     event_json,
@@ -82,14 +81,16 @@ class Run:
         return self.ended_at is None
 
     def take(self, kind: str, event: run_pb2.RunEvent) -> int:
-        """Take an event of a kind; return how many bytes more there are."""
-        at_ms = int((self._now() - self._began) * 1000)
-        if kind == TEXT:
-            taken = self.log.add_text(at_ms, event.text_delta.text)
-        else:
-            data = event_json(kind, event)
-            taken = self.log.add(at_ms, kind, data)
-            self._note(kind, data)
+        """Take an event of a kind other than text; return how many bytes more there are."""
+        data = event_json(kind, event)
+        taken = self.log.add(self._at_ms(), kind, data)
+        self._note(kind, data)
+        self.wake()
+        return taken
+
+    def take_text(self, text: str) -> int:
+        """Take a piece of text; return how many bytes more there are."""
+        taken = self.log.add_text(self._at_ms(), text)
         for bell in self._bells:
             bell.ring()
         return taken
@@ -166,6 +167,9 @@ class Run:
                     return
         finally:
             self._bells.discard(bell)
+
+    def _at_ms(self) -> int:
+        return int((self._now() - self._began) * 1000)
 
     def _note(self, kind: str, data: Mapping[str, Any]) -> None:
         record = self.record

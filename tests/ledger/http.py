@@ -63,6 +63,10 @@ HTTP: dict[str, Requirement] = {
         "A client that cannot take text back never gets two models' texts in one answer.",
         "design 7, issue 5",
     ),
+    "http:one-write": Requirement(
+        "The head of an answer goes out with the first of its body, and at once when none comes.",
+        "issue 5",
+    ),
     "http:openai-javascript": Requirement(
         "OpenAI's JavaScript client chats, streams, calls tools, waits and leaves.",
         "issue 5",

@@ -3,7 +3,6 @@
 import pytest
 
 from gateway.allowance import check_agent, check_allowance
-from gateway.runs.event_json import FINISHED, TEXT
 from gateway.spending import CHARS_PER_TOKEN, Spending
 from services.runtime.call import Inbound
 from services.runtime.errors import InvalidArgumentError, PermissionDeniedError
@@ -71,9 +70,9 @@ def test_a_run_costs_what_it_says_at_its_end_and_what_it_has_said_until_then() -
     spent = Spending(inbound, asked("x" * 40).question)
     assert inbound.token_count == 0
 
-    spent.see(TEXT, run_pb2.RunEvent(text_delta=run_pb2.TextDelta(text="y" * 60)))
+    spent.see_text("y" * 60)
     assert inbound.token_count == 100 // CHARS_PER_TOKEN
 
     usage = usage_pb2.Usage(input_token_count=7, output_token_count=5)
-    spent.see(FINISHED, run_pb2.RunEvent(finished=run_pb2.RunFinished(usage=usage)))
+    spent.see_end(run_pb2.RunFinished(usage=usage))
     assert inbound.token_count == 12

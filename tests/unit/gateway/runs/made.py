@@ -5,7 +5,7 @@ from typing import Any
 
 from gateway.config import RunsSettings
 from gateway.runs.book import RunBook
-from gateway.runs.event_json import UNKNOWN
+from gateway.runs.event_json import TEXT, UNKNOWN
 from gateway.runs.run import Run
 from services.runtime.call import AttemptReport, Identity, Inbound
 from services.runtime.clock import ManualClock
@@ -64,7 +64,11 @@ class Gateway:
 
     def tell(self, inbound: Inbound, event: run_pb2.RunEvent) -> None:
         """Take an event of a run."""
-        self.book.tell(inbound, event.WhichOneof("event") or UNKNOWN, event)
+        kind = event.WhichOneof("event") or UNKNOWN
+        if kind == TEXT:
+            self.book.tell_text(inbound, event.text_delta.text)
+        else:
+            self.book.tell(inbound, kind, event)
 
     def ended(
         self,
