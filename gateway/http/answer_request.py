@@ -35,7 +35,8 @@ class AnswerRequest(ReadWhole):
             return list(range(len(names)))
         for name in allowed:
             if name not in names:
-                raise InvalidArgumentError("tool_choice", f"allows {name[:64]!r}, no tool of yours")
+                problem = f"allows {name[:64]!r}, which is not the name of an offered tool"
+                raise InvalidArgumentError("tool_choice", problem)
         return [number for number, name in enumerate(names) if name in allowed]
 
     def run_request(self, usual: Delivery, longest: int) -> gateway_pb2.RunRequest:
