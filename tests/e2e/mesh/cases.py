@@ -36,6 +36,8 @@ PLACES = 8
 """So many calls a tool pod serves at once."""
 CROWD = 40
 """So many clients are too many for three of them."""
+LEAST_SERVED = 0.97
+"""The part of the clients that get an answer, be it a lesser one, while a leaf is sick."""
 BOUND_S = 20.0
 SETTINGS: Mapping[str, Mapping[str, str]] = {
     # A thirtieth and a tenth of what they are: tests wait for both.
@@ -103,6 +105,8 @@ async def _one_sick_leaf(house: House, clients: Clients, **mood: object) -> Outc
     afterwards = await clients.ask_often("leaf", BATCH, DEADLINE_S, width=CLIENTS)
     assert_well_stay(house, before, {TOOL: {sick.name}})
     assert max(failed) <= MOST_FAILURES, failed
+    assert sum(each.served for each in told) >= LEAST_SERVED * len(told), tally(told)
+    assert all(each.served and not each.degraded for each in afterwards), tally(afterwards)
     return Outcome(told, afterwards, failed)
 
 

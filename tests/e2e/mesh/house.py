@@ -26,13 +26,16 @@ INGRESS = "ingress"
 class House:
     """Is the running mesh."""
 
-    def __init__(self, folder: Path, manifests: Manifests, hops: Sequence[str]) -> None:
-        """Take where logs go, what the cluster is told, and which hops are to run."""
+    def __init__(
+        self, folder: Path, manifests: Manifests, replicas: Mapping[str, int] = REPLICAS
+    ) -> None:
+        """Take where logs go, what the cluster is told, and how many pods each hop has."""
         self.folder = folder
-        self.services = {hop: manifests.service(hop) for hop in hops}
+        self.services = {hop: manifests.service(hop) for hop in HOPS}
         self.pods: dict[str, list[Pod]] = {}
         """By hop."""
         self._manifests = manifests
+        self._replicas = replicas
         self._authority = Authority(folder)
         self._provider_child = Child("provider", ["-m", "tests.provider"], {}, folder)
         self._version = 0
@@ -68,7 +71,7 @@ class House:
             own = {**settings.get(EVERY, {}), **settings.get(hop, {})}
             self.pods[hop] = [
                 self._pod(f"{service.pool.name}-{number}", service, files, own)
-                for number in range(REPLICAS.get(hop, 1))
+                for number in range(self._replicas.get(hop, 1))
             ]
         for pod in self.all_pods:
             pod.child.start()
@@ -221,10 +224,13 @@ class House:
 
 @contextmanager
 def running_house(
-    folder: Path, manifests: Manifests, settings: Mapping[str, Mapping[str, str]]
+    folder: Path,
+    manifests: Manifests,
+    settings: Mapping[str, Mapping[str, str]],
+    replicas: Mapping[str, int] = REPLICAS,
 ) -> Iterator[House]:
     """Run the mesh while the block runs; what starts is ended, however it goes."""
-    house = House(folder, manifests, HOPS)
+    house = House(folder, manifests, replicas)
     try:
         house.start(settings)
         yield house

