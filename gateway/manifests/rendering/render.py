@@ -22,6 +22,15 @@ SPLIT = Path("components/split")
 def rendered(config: Config, folder: Path) -> dict[Path, str]:
     """Return the files by their place in the folder of manifests.
 
+    Raises:
+        ConfigError: a section cannot be read.
+    """
+    return {path: _text(found) for path, found in objects(config, folder).items() if found}
+
+
+def objects(config: Config, folder: Path) -> dict[Path, list[Body]]:
+    """Return what the files hold, by their place in the folder of manifests.
+
     Args:
         config: what they follow from.
         folder: where the parts of hops are looked for.
@@ -51,7 +60,7 @@ def rendered(config: Config, folder: Path) -> dict[Path, str]:
         own / "patches.yaml": split.patches(parts, tree),
         own / "services.yaml": split.part_services(parts, tree),
     }
-    return {path: _text(bodies) for path, bodies in files.items() if bodies}
+    return files
 
 
 def write(files: Mapping[Path, str], folder: Path) -> list[Path]:

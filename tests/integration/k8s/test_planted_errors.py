@@ -253,7 +253,7 @@ OF_THE_MESH = [
     error("PeerAuthentication", "default", put("spec/mtls/mode", "strict"), *ISTIO, words="STRICT"),
     error(
         "ServiceEntry",
-        "providers",
+        "outside-tls-443",
         put("spec/ports/0/number", 70000),
         DEFINITIONS,
         words="65535",

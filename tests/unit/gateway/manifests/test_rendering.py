@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from gateway.manifests.rendering import render
 from gateway.manifests.rendering.render import SETTINGS, differences, rendered, write
 from services.runtime.config import Config, load_config
 from services.runtime.topology import EDGES, GATEWAY, LLM
@@ -23,7 +24,7 @@ def configured(**variables: str) -> Config:
 
 def objects(file: str, config: Config, folder: Path = K8S) -> list[Object]:
     """Return the objects of one file."""
-    return list(yaml.safe_load_all(rendered(config, folder)[Path(file)]))
+    return list(render.objects(config, folder)[Path(file)])
 
 
 def named(name: str, found: list[Object]) -> Object:
