@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Collection, Sequence
 
-from gateway.http.chat_fields import AUTO, DELIVERIES, Delivery, Extension, ReadWhole
+from gateway.http.chat_fields import AUTO, DELIVERIES, Delivery, Extension, Naming, ReadWhole
 from services.runtime.errors import InvalidArgumentError
 from sixhop.gateway.v1 import gateway_pb2
 from sixhop.type.v1 import chat_pb2, generation_pb2, run_pb2
@@ -79,6 +79,11 @@ class AnswerRequest(ReadWhole):
                 file.source(f"sixhop.sources[{at}]") for at, file in enumerate(self.sixhop.sources)
             ],
         )
+
+    @property
+    @abstractmethod
+    def naming(self) -> Naming:
+        """Return what the fields of the question are called in this request."""
 
     @abstractmethod
     def _said(self) -> list[chat_pb2.ChatMessage]:

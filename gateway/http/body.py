@@ -12,13 +12,13 @@ from gateway.allowance import TOO_LARGE
 from gateway.http.failing import NOT_TAKEN, TOO_SLOW
 from gateway.http.front import Front, front_of
 from gateway.http.leaving import ClientLeftError
+from gateway.http.operation import JSON
 from services.runtime.errors import InvalidArgumentError, SixhopError
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
 STRANGER_BYTES = 64 * 1024
 """How much is read of a body before anybody knows who sends it."""
-_JSON = "application/json"
 _UNKNOWN, _MISSING = "extra_forbidden", "missing"
 
 
@@ -53,8 +53,8 @@ async def read_json(request: Request, kind: type[ModelT]) -> ModelT:
 def _require_json(request: Request) -> None:
     # Pages of others may send anything else to a door on this machine without being asked.
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type != _JSON:
-        raise InvalidArgumentError("content-type", f"must be {_JSON}", cause=NOT_TAKEN)
+    if media_type != JSON:
+        raise InvalidArgumentError("content-type", f"must be {JSON}", cause=NOT_TAKEN)
     if request.headers.get("content-encoding", "identity") != "identity":
         raise InvalidArgumentError(
             "content-encoding",

@@ -7,9 +7,10 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gateway.http.answer_request import AnswerRequest
 from gateway.http.body import read_json
 from gateway.http.chat_answer import END, Chunk, Chunks, Completion, completion, failure_event
-from gateway.http.chat_fields import DELIVERIES, Delivery, Naming
+from gateway.http.chat_fields import DELIVERIES, Delivery
 from gateway.http.chat_request import ChatRequest
 from gateway.http.failing import Failure
 from gateway.http.front import Front, answer_headers, front_of, names_of
@@ -48,10 +49,10 @@ async def chat_completions(request: Request) -> Response | EventStream:
         inbound = front.arrive(request, "Run", streaming=True)
         chunks = Chunks(asked.model, inbound, front.hop.clock, include_usage=asked.include_usage)
         events = chunks.of(front.desk.run(inbound, run))
-        return event_stream(front, inbound, events, asked.naming)
+        return event_stream(front, inbound, events, asked)
     ask = asked.ask_request(longest)
     inbound = front.arrive(request, "Ask", streaming=False)
-    answer = await whole(front, inbound, ask, request, asked.naming)
+    answer = await whole(front, inbound, ask, request, asked)
     return Response(
         orjson.dumps(completion(answer, inbound, front.hop.clock)),
         headers=answer_headers(answer, inbound),
@@ -77,7 +78,7 @@ async def whole(
     inbound: Inbound,
     ask: gateway_pb2.AskRequest,
     request: Request,
-    naming: Naming,
+    asked: AnswerRequest,
 ) -> gateway_pb2.AskResponse:
     """Return a whole answer, unless the client leaves.
 
@@ -89,7 +90,7 @@ async def whole(
         async with ClientWatch(request.receive):
             return await front.desk.ask(inbound, ask)
     except InvalidArgumentError as error:
-        naming.retell(error)
+        asked.naming.retell(error)
         raise
 
 
@@ -97,14 +98,14 @@ def event_stream(
     front: Front,
     inbound: Inbound,
     chunks: AsyncGenerator[bytes, None],
-    naming: Naming,
+    asked: AnswerRequest,
     fail_late: Callable[[Failure], bytes] = failure_event,
 ) -> EventStream:
     """Return an answer that is a stream, and whose errors name fields as the client does."""
 
     def fail(error: SixhopError) -> Failure:
         if isinstance(error, InvalidArgumentError):
-            naming.retell(error)
+            asked.naming.retell(error)
         return front.failure(inbound, error)
 
     return EventStream(chunks, front.keep, names_of(inbound), fail, fail_late)

@@ -13,6 +13,7 @@ from gateway.desk import Desk
 from gateway.hops import hops_told
 from gateway.http.arriving import arrival_of, credential_of
 from gateway.http.failing import Failure, failure_of
+from gateway.http.operation import JSON
 from gateway.http.sse import KeepAlive
 from gateway.runs.places import Places
 from gateway.runs.reading import RunReader
@@ -108,7 +109,7 @@ def failed(failure: Failure, headers: Mapping[str, str] | None = None) -> Respon
         failure.content(),
         failure.status,
         {**(headers or {}), **failure.headers},
-        media_type="application/json",
+        media_type=JSON,
     )
 
 

@@ -37,10 +37,10 @@ async def create_response(request: Request) -> Response | EventStream:
         inbound = front.arrive(request, "Run", streaming=True)
         events = ResponseEvents(asked, inbound, front.hop.clock)
         running = events.of(front.desk.run(inbound, run))
-        return event_stream(front, inbound, running, asked.naming, events.fail)
+        return event_stream(front, inbound, running, asked, events.fail)
     ask = asked.ask_request(longest)
     inbound = front.arrive(request, "Ask", streaming=False)
-    answer = await whole(front, inbound, ask, request, asked.naming)
+    answer = await whole(front, inbound, ask, request, asked)
     return Response(
         orjson.dumps(response(asked, answer, inbound, front.hop.clock)),
         headers=answer_headers(answer, inbound),

@@ -21,6 +21,7 @@ from gateway.http.operation import (
     CALL_HEADERS,
     CALL_PARAMETERS,
     EVENTS,
+    JSON,
     Answer,
     Operation,
     Parameter,
@@ -185,7 +186,7 @@ def _name_of(inbound: Inbound) -> dict[str, str]:
 
 
 def _json(told: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    return Response(orjson.dumps(told), status, headers, media_type="application/json")
+    return Response(orjson.dumps(told), status, headers, media_type=JSON)
 
 
 _TENANT = Parameter(

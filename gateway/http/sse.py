@@ -8,6 +8,7 @@ from starlette.types import Receive, Scope, Send
 
 from gateway.http.failing import Failure
 from gateway.http.leaving import ClientLeftError, ClientWatch
+from gateway.http.operation import EVENTS, JSON
 from services.runtime.clock import Clock
 from services.runtime.errors import SelfBugError, SixhopError
 from services.runtime.telemetry import tell_defect
@@ -21,7 +22,7 @@ ABORT = "abort"
 """Where a connection leaves, in the state of a request, what ends it at once."""
 COMMENT = b": keep-alive\n\n"
 _HEADERS = {
-    "content-type": "text/event-stream; charset=utf-8",
+    "content-type": f"{EVENTS}; charset=utf-8",
     "cache-control": "no-cache, no-transform",
     # nginx would keep what is sent until its buffer is full.
     "x-accel-buffering": "no",
@@ -177,6 +178,6 @@ class EventStream:
             await self._end(self._fail_late(failure))
             return
         self._started = True
-        json = {"content-type": "application/json", **self._headers, **failure.headers}
+        json = {"content-type": JSON, **self._headers, **failure.headers}
         await self._start(failure.status, json)
         await self._end(failure.content())

@@ -10,6 +10,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from gateway.http.failing import failure_of
 from gateway.http.one_write import OneWrite
+from gateway.http.operation import JSON
 from gateway.http.sse import ABORT
 from services.runtime.errors import InvalidArgumentError, LoadShedError, SixhopError
 from services.runtime.identity import REQUEST_ID_KEY, well_formed
@@ -183,7 +184,7 @@ def _refusal(status: str, error: SixhopError, request_id: str) -> bytes:
     headers = {
         REQUEST_ID_KEY: request_id,
         **failure.headers,
-        "content-type": "application/json",
+        "content-type": JSON,
         "content-length": str(len(content)),
         "connection": "close",
     }

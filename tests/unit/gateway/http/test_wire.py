@@ -8,7 +8,8 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from gateway.http.wire import BoundedProtocol, bounded
+from gateway.http.app import OPERATIONS
+from gateway.http.wire import HEALTH_PATHS, BoundedProtocol, bounded
 from tests.logged import logged
 from tests.requirements import requirement
 from tests.waiting import until
@@ -91,6 +92,13 @@ async def test_a_connection_over_the_limit_is_refused_with_a_name_and_a_time() -
     assert (error["reason"], error["cause"]) == ("LOAD_SHED", "connections")
     assert (line["event"], line["request_id"]) == ("call_failed", error["request_id"])
     assert refused.ended
+
+
+@requirement("http:drain")
+def test_health_is_all_that_a_closed_door_tells() -> None:
+    told = {each.path.encode() for each in OPERATIONS if each.tag == "health"}
+
+    assert told == HEALTH_PATHS
 
 
 def open_connection(app: Any, kind: type[BoundedProtocol]) -> tuple[BoundedProtocol, Wire]:
