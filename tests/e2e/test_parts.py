@@ -1,7 +1,7 @@
 """Holds the hops to saying, with each call, which part of its callee it is for."""
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import pytest
 
 from services.runtime.client import open_channel
 from services.runtime.telemetry import AGENTS_LEARNED, TOOLS_LEARNED
+from services.runtime.topology import TOOL
 from sixhop.domain.v1 import domain_pb2
 from sixhop.domain.v1.domain_pb2_grpc import (
     DomainServiceServicer,
@@ -21,6 +22,8 @@ from sixhop.routing.v1.routing_pb2_grpc import RoutingServiceStub
 from sixhop.tool.v1 import tool_pb2
 from sixhop.tool.v1.tool_pb2_grpc import ToolServiceServicer, add_ToolServiceServicer_to_server
 from sixhop.type.v1 import run_pb2
+from tests.e2e.edges import running_routes
+from tests.e2e.mesh.manifests import production
 from tests.e2e.suite import eventually
 from tests.ports import free_port
 from tests.processes import Child
@@ -146,3 +149,35 @@ async def test_the_execution_of_a_tool_says_of_which_group_the_tool_is(tmp_path:
 
     assert found.said("ExecuteTool profile", "x-sixhop-tool-group") == {"data"}
     assert found.said("ListTools", "x-sixhop-tool-group") == {None}
+
+
+@requirement("cluster:parts-alone")
+async def test_the_mesh_leads_each_call_to_its_part_by_the_routes_that_are_shipped(
+    tmp_path: Path,
+) -> None:
+    service = production().service(TOOL)
+    async with AsyncExitStack() as stack:
+        parts: dict[str, Callees] = {}
+        servers: dict[str, int] = {}
+        for destination in service.destinations:
+            found, port = await stack.enter_async_context(callees())
+            parts[destination.pool.name] = found
+            servers[str(destination.cluster["name"])] = int(port)
+        proxy = stack.enter_context(running_routes(service.routes, servers, tmp_path))
+        settings = {"TOOL__PORT": str(proxy)}
+        address, child = await stack.enter_async_context(hop("domain", tmp_path, settings))
+        await eventually(lambda: list(child.events(TOOLS_LEARNED)), WAIT_S, "known tools")
+        channel = await stack.enter_async_context(open_channel(address))
+        request = domain_pb2.RunAgentRequest(agent="orders", question=QUESTION)
+        call = DomainServiceStub(channel).RunAgent(request, timeout=WAIT_S, wait_for_ready=True)
+        with pytest.raises(grpc.aio.AioRpcError):
+            async for _ in call:
+                pass
+
+    came = {name: {method for method, _ in part.seen} for name, part in parts.items()}
+    assert came == {
+        "tool-core": {"ListTools"},
+        "tool-data": {"ExecuteTool profile"},
+        "tool-auxiliary": set(),
+        "tool-external": set(),
+    }

@@ -7,6 +7,11 @@ CLUSTER: dict[str, Requirement] = {
         "Each call says, where a mesh can read it, for which group of tools or which agent it is.",
         "issue 6",
     ),
+    "cluster:parts-alone": Requirement(
+        "Through a real Envoy with the routes that are shipped, each execution of a tool comes to "
+        "the part of its group, and what is for no group to the rest.",
+        "issue 6",
+    ),
     "cluster:generated": Requirement(
         "What of the manifests repeats the configuration or the call graph is written from them, "
         "and `sixhop k8s render --check` shows what differs.",
