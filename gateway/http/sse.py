@@ -7,6 +7,7 @@ from contextlib import aclosing
 from starlette.types import Receive, Scope, Send
 
 from gateway.http.failing import Failure
+from gateway.http.gathering import GATHER
 from gateway.http.leaving import ClientLeftError, ClientWatch
 from gateway.http.operation import EVENTS, JSON
 from services.runtime.clock import Clock
@@ -114,6 +115,8 @@ class EventStream:
         self._abort = scope["state"].get(ABORT)
         self._watch = ClientWatch(receive)
         self._keep.add(self)
+        gather: Callable[[bool], None] = scope["state"].get(GATHER, lambda begin: None)
+        gather(True)
         try:
             async with self._watch, aclosing(self._chunks) as chunks:
                 async for chunk in chunks:
@@ -127,6 +130,7 @@ class EventStream:
             tell_defect(error)
             await self._end_badly(self._fail(SelfBugError(type(error).__name__)))
         finally:
+            gather(False)
             self._keep.remove(self)
 
     async def keep_alive(self) -> None:

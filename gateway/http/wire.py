@@ -9,7 +9,7 @@ from typing import cast
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from gateway.http.failing import failure_of
-from gateway.http.one_write import OneWrite
+from gateway.http.gathering import GATHER, Gathering
 from gateway.http.operation import JSON
 from gateway.http.sse import ABORT
 from services.runtime.errors import InvalidArgumentError, LoadShedError, SixhopError
@@ -54,7 +54,8 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first request."""
-        super().connection_made(cast(Transport, OneWrite(transport, self.loop)))
+        self._gathering = Gathering(transport, self.loop)
+        super().connection_made(cast(Transport, self._gathering))
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -76,7 +77,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Begin the head of a request."""
         super().on_message_begin()
-        self.scope["state"][ABORT] = self.transport.abort
+        self.scope["state"] |= {ABORT: self.transport.abort, GATHER: self._gathering.gather}
         self._in_head = True
         if self._head_timer is None:
             self._await_head()

@@ -63,10 +63,6 @@ HTTP: dict[str, Requirement] = {
         "A client that cannot take text back never gets two models' texts in one answer.",
         "design 7, issue 5",
     ),
-    "http:one-write": Requirement(
-        "The head of an answer goes out with the first of its body, and at once when none comes.",
-        "issue 5",
-    ),
     "http:openai-javascript": Requirement(
         "OpenAI's JavaScript client chats, streams, calls tools, waits and leaves.",
         "issue 5",
@@ -92,6 +88,11 @@ HTTP: dict[str, Requirement] = {
     ),
     "http:tool-rounds": Requirement(
         "A client is asked for its tools, whole or in a stream, and goes on from their results.",
+        "issue 5",
+    ),
+    "http:writes-gather": Requirement(
+        "The head of an answer goes out with the first of its body, and events that come at once "
+        "together, five milliseconds late at most; in their order, and none is lost.",
         "issue 5",
     ),
 }
