@@ -86,15 +86,15 @@ def _policy(name: str, hop: str, who: str, what: Sequence[Mapping[str, Any]]) ->
     }
 
 
-def sidecar(hop: str, config: Config, pools: Mapping[str, Sequence[str]]) -> Body:
+def sidecar(hop: str, config: Config, parts: Mapping[str, Sequence[str]]) -> Body:
     """Return whom a hop's proxy knows; it refuses to lead anywhere else.
 
     Args:
         hop: the hop.
         config: the configuration.
-        pools: the services of hops that have more than one, by hop.
+        parts: the services of the parts of hops that have any, by hop.
     """
-    names = [name for each in callees(hop) for name in (object_name(each), *pools.get(each, ()))]
+    names = [name for each in callees(hop) for name in (object_name(each), *parts.get(each, ()))]
     hosts = [f"./{domain_name(name)}" for name in names]
     hosts += [place.known_as for place in places(hop, config)]
     # A proxy that may know nobody still needs one entry, and `~` is nobody.

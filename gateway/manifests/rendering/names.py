@@ -47,7 +47,7 @@ def described(api: str, kind: str, name: str) -> Body:
     return {"apiVersion": api, "kind": kind, "metadata": metadata}
 
 
-def part_of(api: str, kind: str, name: str) -> Body:
+def patch_of(api: str, kind: str, name: str) -> Body:
     """Return the beginning of a patch of an object that has no namespace yet."""
     return {"apiVersion": api, "kind": kind, "metadata": {"name": name}}
 

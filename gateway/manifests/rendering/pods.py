@@ -16,7 +16,7 @@ from gateway.manifests.rendering.names import (
     Body,
     described,
     object_name,
-    part_of,
+    patch_of,
 )
 from services.runtime.checks.tree import Tree
 from services.runtime.config import PREFIX, Config
@@ -38,8 +38,8 @@ def hop_patches(hop: str, tree: Tree) -> list[Body]:
     """Return the patches of a hop's deployment and of its scaling."""
     name = object_name(hop)
     return [
-        part_of("apps/v1", "Deployment", name) | {"spec": {"template": _template(hop, tree)}},
-        part_of("autoscaling/v2", "HorizontalPodAutoscaler", name)
+        patch_of("apps/v1", "Deployment", name) | {"spec": {"template": _template(hop, tree)}},
+        patch_of("autoscaling/v2", "HorizontalPodAutoscaler", name)
         | {"spec": {"metrics": list(_metrics(tree))}},
     ]
 
