@@ -19,6 +19,8 @@ from services.runtime.topology import LLM, TOOL
 _FULL = _SURE = 1 - 1e-9
 _WIDE = 7
 _SEEN = 3.7
+_NEVER = 1e-9
+_MANY = 500.0
 _HALVINGS = 50
 _LONGEST_S = 1e9
 
@@ -100,15 +102,6 @@ def ejected_ratio(rule: EjectionRule, sent: float) -> float:
     return min(1.0, total)
 
 
-def at_least(wanted: int, expected: float) -> float:
-    """Return how likely so many calls come, or more, when `expected` are expected: Poisson, 0–1."""
-    term = total = math.exp(-expected)
-    for count in range(1, wanted):
-        term *= expected / count
-        total += term
-    return max(0.0, 1 - total) if wanted > 0 else 1.0
-
-
 def drawn_ratio(pods: int, wins_ratio: float) -> float:
     """Return which part of the calls goes to one pod that wins so often against another, 0–1.
 
@@ -149,17 +142,24 @@ def slow_sends(rate: float, pods: int, pair_load: float, calls: float, hang_s: f
         calls: how many failures eject.
         hang_s: after how long a call fails, seconds.
     """
-    sent, now, until = 0.0, 0.0, math.inf
+    sent, now, until = 0, 0.0, math.inf
+    # How likely the other has as many as hang there, and how likely it has more.
+    as_many = math.exp(-pair_load)
+    more = 1 - as_many
     while True:
-        others_more = at_least(int(sent) + 1, pair_load)
-        as_many = at_least(int(sent), pair_load) - others_more
-        share = rate * drawn_ratio(pods, others_more + as_many / 2)
+        share = rate * drawn_ratio(pods, more + as_many / 2)
         step_s = 1 / share
-        if now + step_s > until:
+        if now + step_s > until or (until < math.inf and more + as_many < _NEVER):
             return sent + (until - now) * share
         now, sent = now + step_s, sent + 1
         if sent >= calls and until == math.inf:
             until = now + hang_s
+        if pair_load < _MANY:
+            as_many *= pair_load / sent
+            more = max(0.0, more - as_many)
+        else:
+            # By chance it is a few more or less, of so many.
+            as_many, more = 0.0, float(sent < pair_load)
 
 
 def plan_ejections(

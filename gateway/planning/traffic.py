@@ -21,7 +21,7 @@ from services.runtime.topology import DOMAIN, GATEWAY, LLM, MODEL, MODEL_BACKUP,
 TOOL_GROUPS = (Group.CORE, Group.DATA, Group.AUXILIARY, Group.EXTERNAL)
 """The groups that tools belong to."""
 SECTION = "traffic"
-_RAREST = 1e-4
+_RAREST = 1e-3
 TAIL = 3.0
 """How many times the median the 99th percentile of a provider is taken for: a choice."""
 # Settings are named as in a configuration; these stand in no section, and in no variable.
@@ -73,7 +73,7 @@ class ToolCost(Section):
     """Calls of one run, on average; the defaults are the mean of the shipped agents."""
     model_calls: float = Field(default=0.0, ge=0, le=100)
     """Calls to the model of one such call, on average."""
-    cpu_ms: float = Field(ge=0, le=600_000)
+    cpu_ms: float = Field(gt=0, le=600_000)
     """CPU time of one call, milliseconds; measured by `benchmarks/run_cost.py` on 2026-11-30, but
     for `external`, of which none is shipped: that is taken for a core tool's."""
     waits: Spread | None = None
@@ -98,7 +98,7 @@ class SidecarCost(Section):
 class EjectionRule(Section):
     """Says when a sidecar ejects a pod, as the DestinationRules do."""
 
-    consecutive_errors: int = Field(default=3, ge=1, le=100)
+    consecutive_errors: int = Field(default=3, ge=1, le=20)
     """After so many failures in a row."""
     base_ejection_s: float = Field(default=30.0, gt=0, le=3600)
     """For how long at first, seconds; each further time so much longer."""

@@ -178,7 +178,7 @@ def test_what_cannot_be_read_is_refused_with_what_to_write(
         ("[routing]\ncpu = 5\n", "[routing] cpu is not a setting; did you mean cpu_ms?"),
         ("[data]\ncalls = -1\n", "[data] calls = -1: write a number from 0 to 1000"),
         ("llm = 5\n", "llm = 5: write a table"),
-        ("[ejection]\nfailing_ratio = 0.01\n", "write 0.05 or more"),
+        ("[ejection]\nfailing_ratio = 0.01\n", "write 0.10 or more"),
         ("qps = \n", "traffic.toml cannot be read"),
     ],
 )
