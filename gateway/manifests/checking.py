@@ -4,12 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gateway.manifests.access import access_findings
+from gateway.manifests.attached import attached_findings
 from gateway.manifests.callees import callee_findings
 from gateway.manifests.cluster import Cluster, ignored
 from gateway.manifests.documents import Reading
 from gateway.manifests.doors import door_findings
 from gateway.manifests.embedded import embedded_in, several
 from gateway.manifests.hosts import host_findings
+from gateway.manifests.meshed import mesh_findings
 from gateway.manifests.names import (
     account_findings,
     duplicate_findings,
@@ -48,6 +50,8 @@ RULES = {
     "pods-selected": "every selector selects what it is meant for",
     "target-port-there": "every port of a service leads to one of its pods",
     "hosts-there": "every rule of the mesh is for a host that is there",
+    "routes-attached": "every route from outside hangs on a listener that takes it",
+    "pods-in-mesh": "the pods are in the mesh whose rules are written",
     "callees-there": "every hop finds those that it calls",
     "accounts-there": "every pod runs as an account that is there",
     "mesh-is-call-graph": "the mesh lets through the edges of the call graph, and no other call",
@@ -150,5 +154,7 @@ def _together(
     yield from account_findings(cluster)
     yield from host_findings(cluster)
     yield from callee_findings(cluster, pods)
+    yield from attached_findings(cluster)
+    yield from mesh_findings(cluster)
     yield from scaling_findings(cluster)
     yield from access_findings(cluster, config)

@@ -1,6 +1,6 @@
 """Tells what a selector selects, as the cluster does."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from gateway.manifests.cluster import WORKLOAD_KINDS, Cluster
@@ -58,6 +58,13 @@ def _meets(labels: Mapping[str, str], expression: Mapping[str, Any]) -> bool:
         case "DoesNotExist":
             return key not in labels
     return True  # An operator that the cluster refuses is told where values are.
+
+
+def namespace_labels(name: str, namespaces: Iterable[Document]) -> dict[str, str]:
+    """Return the labels of a namespace: its name, and what is written, where that is here."""
+    found = next((each for each in namespaces if each.name == name), None)
+    labels = {} if found is None else labels_of(found.body)
+    return {**labels, NAMESPACE_LABEL: name}
 
 
 def pod_makers(cluster: Cluster, namespace: str) -> Iterator[Document]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway.manifests.documents import Document, at, items
-from gateway.manifests.labels import NAMESPACE_LABEL, labels_of, namespace_of, pod_labels, selects
+from gateway.manifests.labels import namespace_labels, namespace_of, pod_labels, selects
 from gateway.manifests.selectors import container_ports
 
 _INGRESS, _EGRESS = "Ingress", "Egress"
@@ -65,14 +65,13 @@ class Networks:
         namespace = namespace_of(own if other is None else other)
         chosen, pods = peer.get("namespaceSelector"), peer.get("podSelector")
         beside = namespace == namespace_of(own)
-        if not (beside if chosen is None else selects(chosen, self._labels(namespace))):
+        if not (
+            beside
+            if chosen is None
+            else selects(chosen, namespace_labels(namespace, self.namespaces))
+        ):
             return False
         return pods is None or selects(pods, {} if other is None else pod_labels(other))
-
-    def _labels(self, namespace: str) -> dict[str, str]:
-        found = next((each for each in self.namespaces if each.name == namespace), None)
-        labels = {} if found is None else labels_of(found.body)
-        return {**labels, NAMESPACE_LABEL: namespace}
 
 
 def _directions(policy: Document) -> Sequence[str]:

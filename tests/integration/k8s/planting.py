@@ -7,6 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from gateway.manifests.checking import check_manifests
 from gateway.manifests.cluster import sort_out
 from gateway.manifests.documents import Document, Reading
@@ -40,6 +42,14 @@ class Planted:
     """All who notice; nobody else does."""
     words: str
     """What one of them says."""
+
+
+def error(
+    kind: str, name: str, change: Change, *caught_by: str, words: str, id: str | None = None
+) -> object:
+    """Return one row of a table of errors, named after what is said of it."""
+    row = Planted(kind, name, change, frozenset(caught_by), words)
+    return pytest.param(row, id=id or f"{kind}: {words}")
 
 
 def put(path: str, value: Any) -> Change:
@@ -102,7 +112,7 @@ def definitions() -> Definitions | None:
     return read_definitions(CRDS) if CRDS.exists() else None
 
 
-def planted(error: Planted) -> tuple[tuple[Document, ...], Document]:
+def with_error(error: Planted) -> tuple[tuple[Document, ...], Document]:
     """Return all objects with an error in one of them, and that one."""
     documents = list(production())
     (number,) = [
@@ -145,3 +155,16 @@ def _checked(documents: tuple[Document, ...], folder: Path) -> Iterator[str]:
     pods = read_pods(cluster, None, folder)
     report = check_manifests(Reading(documents, 1), cluster, pods, config)
     yield from (finding.text for finding in report.findings)
+
+
+def hold_to_who_notices(planted: Planted, folder: Path) -> None:
+    """Hold an error to being noticed by those who are said to, and by nobody else."""
+    documents, changed = with_error(planted)
+
+    noticed = told(documents, [changed], folder)
+
+    unasked = {DEFINITIONS} if definitions() is None else set()
+    assert set(noticed) == planted.caught_by - unasked
+    # Where nobody has laid Istio's definitions, some errors wait for the cluster.
+    if noticed:
+        assert any(planted.words in text for texts in noticed.values() for text in texts)

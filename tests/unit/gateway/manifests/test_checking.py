@@ -154,7 +154,7 @@ def test_manifests_as_they_should_be_are_fine(tmp_path: Path) -> None:
     assert report.findings == ()
     assert report.hops == ("routing",)
     assert (report.file_count, report.document_count) == (1, 13)
-    assert report.ignored == {"PeerAuthentication": 1}
+    assert report.ignored == {}
 
 
 @requirement("check:manifests")
@@ -291,6 +291,8 @@ def test_every_rule_is_broken_by_some_test() -> None:
         "mesh-is-call-graph",
         "network-is-call-graph",
         "callees-there",
+        "pods-in-mesh",
+        "routes-attached",
         "namespaces-said",
         "patches-hit",
     }
