@@ -21,6 +21,13 @@ EVERY = "every"
 """Stands for all hops."""
 INGRESS = "ingress"
 """The sidecar without a pod, through which clients come."""
+UNREPEATED = {
+    "metadata": {"name": "the edge"},
+    "spec": {
+        "http": [{"route": [{"destination": {"host": "gateway"}}], "retries": {"attempts": 0}}]
+    },
+}
+"""What a route comes to that says nothing."""
 
 
 class House:
@@ -50,9 +57,10 @@ class House:
         """Where clients come in."""
         self.edge_account = manifests.edge_account
         edge = Sidecar(INGRESS, self.certificates(self.edge_account), admin)
-        # A GRPCRoute knows neither timeouts nor retries: at the edge Istio's defaults hold.
+        # A GRPCRoute knows neither timeouts nor retries: at the edge the mesh's defaults hold, and
+        # docs/kubernetes.md installs Istio without retries.
         gateway = self.services[GATEWAY].pool
-        self._send(edge, door, GATEWAY, routes(None, gateway.name, gateway.port))
+        self._send(edge, door, GATEWAY, routes(UNREPEATED, gateway.name, gateway.port))
         self.ingress = Proxy(edge, folder)
 
     def start(self, settings: Mapping[str, Mapping[str, str]]) -> None:

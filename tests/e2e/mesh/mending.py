@@ -1,6 +1,7 @@
 """Gives a test the mesh as if nothing had been before: all well, and nobody remembered as sick."""
 
 import asyncio
+import time
 
 import grpc
 
@@ -14,6 +15,8 @@ from tests.e2e.mesh.pods import OPERATOR, Pod
 from tests.e2e.mesh.sidecars import LOOPBACK
 
 TIMEOUT_S = 10.0
+MERGING_S = 1.0
+"""So long after a change of endpoints Envoy keeps the next one, such as an ejection, to itself."""
 WELL_COUNT = 6
 """So many answers tell a pod what its tool takes when it is well."""
 WELL_DEADLINE_S = 20.0
@@ -29,6 +32,7 @@ async def mend(house: House, clients: Clients, *tools: str) -> None:
         pod.feel()
     for hop in house.pods:
         house.forget(hop)
+    forgotten = time.monotonic()
     await asyncio.gather(
         *(_close_breakers(pod) for hop in (ROUTING, DOMAIN) for pod in house.pods[hop])
     )
@@ -42,6 +46,8 @@ async def mend(house: House, clients: Clients, *tools: str) -> None:
             )
 
         await clients.ask_often(tool, 200, WELL_DEADLINE_S, enough=used)
+    # Nothing tells when it is over: until then a sidecar sends calls to a pod that it has ejected.
+    await asyncio.sleep(max(0.0, forgotten + MERGING_S - time.monotonic()))
 
 
 async def _close_breakers(pod: Pod) -> None:
