@@ -1,7 +1,7 @@
 """Measures what one run of each shipped agent costs: CPU by hop, calls, events, Redis commands.
 
 `python -m benchmarks.run_cost` starts a suite with a simulated provider and a Redis, and takes
-about a minute. `sixhop plan` has its defaults from it: what costs more or less there than here is
+two minutes. `sixhop plan` has its defaults from it: what costs more or less there than here is
 told to it by its options.
 """
 

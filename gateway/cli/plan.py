@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gateway.cli.console import open_console, until_reader_leaves, write_json
+from gateway.cli.console import PIPED_WIDTH, open_console, until_reader_leaves, write_json
 from gateway.cli.plan_report import document, show
 from gateway.cli.problem import EXIT_OK, FailedError, RefusedError
 from gateway.planning.fitting import PlanError
@@ -64,7 +64,10 @@ async def plan(environ: Mapping[str, str], options: PlanOptions) -> int:
         if options.as_json:
             write_json(sys.stdout, document(made, config.source))
         else:
-            show(open_console(sys.stdout), made, config.source)
+            console = open_console(sys.stdout)
+            # A narrow terminal may break lines, but no number may be cut.
+            console.width = max(console.width, PIPED_WIDTH)
+            show(console, made, config.source)
     return EXIT_OK
 
 

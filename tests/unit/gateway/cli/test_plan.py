@@ -4,11 +4,14 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import pytest
+import typer
+from rich.console import Console
 from typer.testing import CliRunner
 
+from gateway.cli import __main__ as command
 from gateway.cli.__main__ import app
 from gateway.planning.traffic import Traffic
 from services.runtime.topology import DOMAIN, GATEWAY, LLM, MODEL, MODEL_BACKUP, ROUTING
@@ -241,3 +244,18 @@ def test_of_two_percentiles_one_may_be_left_out() -> None:
 
     assert (only_median.p50_s, only_median.p99_s) == (3.0, 9.0)
     assert (only_tail.p50_s, only_tail.p99_s) == (1.0, 3.0)
+
+
+@requirement("plan:pods")
+def test_a_narrow_terminal_cuts_no_number(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def narrow(stream: TextIO) -> Console:
+        return Console(file=stream, width=60, markup=False, highlight=False)
+
+    monkeypatch.setattr("gateway.cli.plan.open_console", narrow)
+
+    with pytest.raises(typer.Exit):
+        command.plan(qps=2500.0)
+
+    assert "…" not in capsys.readouterr().out
