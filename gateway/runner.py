@@ -49,12 +49,11 @@ class Runner:
         answer = gateway_pb2.AskResponse(run_id=CURRENT.get().identity.run_id)
         texts: list[str] = []
         # Nobody sees a part of it, so that text may be taken back.
-        async with aclosing(self.events(request, run_pb2.DELIVERY_UNSPECIFIED)) as events:
+        events = self.events(request, run_pb2.DELIVERY_UNSPECIFIED, texts=texts)
+        async with aclosing(events):
             async for event in events:
                 kind = event.WhichOneof("event")
-                if kind == "text_delta":
-                    texts.append(event.text_delta.text)
-                elif kind == "tool_call":
+                if kind == "tool_call":
                     answer.tool_calls.append(event.tool_call)
                 elif kind == "restarted":
                     texts.clear()
@@ -71,8 +70,15 @@ class Runner:
         request: gateway_pb2.RunRequest | gateway_pb2.AskRequest,
         delivery: "run_pb2.Delivery.ValueType",
         let_in: Callable[[], None] = lambda: None,
+        texts: list[str] | None = None,
     ) -> AsyncGenerator[run_pb2.RunEvent, None]:
-        """Run a question and yield what happens; `let_in` may refuse it before it begins.
+        """Run a question and yield what happens.
+
+        Args:
+            request: the question.
+            delivery: how its text may come.
+            let_in: may refuse it before it begins.
+            texts: takes the pieces of text, which then are not yielded.
 
         Raises:
             SixhopError: it is refused, or the run failed.
@@ -94,7 +100,10 @@ class Runner:
                     text = event.text_delta.text
                     spent.see_text(text)
                     self._book.tell_text(inbound, text)
-                    yield event
+                    if texts is None:
+                        yield event
+                    else:
+                        texts.append(text)
                     continue
                 if kind == ROUTED:
                     # Routing has been told; one that is older than this rule did not listen.

@@ -87,7 +87,7 @@ async def whole(
         ClientLeftError: the client is gone.
     """
     try:
-        async with ClientWatch(request.receive):
+        async with ClientWatch(request.scope["state"]):
             return await front.desk.ask(inbound, ask)
     except InvalidArgumentError as error:
         asked.naming.retell(error)

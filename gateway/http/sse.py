@@ -113,7 +113,7 @@ class EventStream:
         """Send all of it, or as much as the client waits for."""
         self._send = send
         self._abort = scope["state"].get(ABORT)
-        self._watch = ClientWatch(receive)
+        self._watch = ClientWatch(scope["state"])
         self._keep.add(self)
         gather: Callable[[bool], None] = scope["state"].get(GATHER, lambda begin: None)
         gather(True)

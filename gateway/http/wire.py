@@ -4,12 +4,14 @@ import logging
 import secrets
 from asyncio import Transport
 from asyncio.events import TimerHandle
+from collections.abc import Callable
 from typing import cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from gateway.http.failing import failure_of
 from gateway.http.gathering import GATHER, Gathering
+from gateway.http.leaving import ON_LEAVE
 from gateway.http.operation import JSON
 from gateway.http.sse import ABORT
 from services.runtime.errors import InvalidArgumentError, LoadShedError, SixhopError
@@ -51,6 +53,7 @@ class BoundedProtocol(HttpToolsProtocol):
     _unparsed_bytes = 0
     _in_head = True
     _head_timer: TimerHandle | None = None
+    _on_leave: Callable[[], None] | None = None
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first request."""
@@ -62,6 +65,8 @@ class BoundedProtocol(HttpToolsProtocol):
         """Wait no more."""
         self._stop_timer()
         super().connection_lost(exc)
+        if self._on_leave is not None:
+            self._on_leave()
 
     def data_received(self, data: bytes) -> None:
         """Take more of a request, unless its head is too large."""
@@ -77,7 +82,11 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Begin the head of a request."""
         super().on_message_begin()
-        self.scope["state"] |= {ABORT: self.transport.abort, GATHER: self._gathering.gather}
+        self.scope["state"] |= {
+            ABORT: self.transport.abort,
+            GATHER: self._gathering.gather,
+            ON_LEAVE: self.tell_leaving,
+        }
         self._in_head = True
         if self._head_timer is None:
             self._await_head()
@@ -129,6 +138,12 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refused = True
         elif self.cycle is not None:
             self.cycle.keep_alive = False
+
+    def tell_leaving(self, tell: Callable[[], None] | None) -> None:
+        """Call this once the client has gone, be it now; None is nobody any more."""
+        self._on_leave = tell
+        if tell is not None and self.transport.is_closing():
+            self.loop.call_soon(tell)
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is no HTTP."""

@@ -1,7 +1,7 @@
 """Tests how streams over HTTP begin, stay alive and end."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import Any
 
 import orjson
@@ -29,7 +29,7 @@ class Client:
         self.reads = asyncio.Event()
         self.reads.set()
         self.aborted = False
-        self._left = asyncio.Event()
+        self._tell: Callable[[], None] | None = None
         self._gives: asyncio.Queue[bytes | SixhopError | None] = asyncio.Queue()
         self._serving: asyncio.Task[None] | None = None
 
@@ -41,7 +41,7 @@ class Client:
     def ask(self) -> None:
         """Begin to read."""
         stream = EventStream(self._chunks(), self.keep, {"x-a": "b"}, failure_of, _late)
-        scope: dict[str, Any] = {"state": {"abort": self._abort}}
+        scope: dict[str, Any] = {"state": {"abort": self._abort, "on_leave": self._on_leave}}
         self._serving = asyncio.create_task(stream(scope, self._receive, self._send))
 
     async def give(self, what: bytes | SixhopError | None) -> None:
@@ -57,7 +57,8 @@ class Client:
 
     def leave(self) -> None:
         """Close the connection."""
-        self._left.set()
+        if self._tell is not None:
+            self._tell()
 
     async def ended(self) -> None:
         """Wait for the end of the stream."""
@@ -73,9 +74,11 @@ class Client:
                 raise given
             yield given
 
+    def _on_leave(self, tell: Callable[[], None] | None) -> None:
+        self._tell = tell
+
     async def _receive(self) -> Message:
-        await self._left.wait()
-        return {"type": "http.disconnect"}
+        raise AssertionError("the request has been read")
 
     async def _send(self, message: Message) -> None:
         await self.reads.wait()
