@@ -25,6 +25,7 @@ from tests.e2e.mesh.sidecars import LOOPBACK
 from tests.e2e.mesh.visitors import EDGE, visiting
 from tests.e2e.suite import WAIT_S, eventually
 from tests.requirements import requirement
+from tests.waiting import until
 
 RUN_COUNT = 2
 """How often each case is run here; `python -m tests.e2e.mesh --runs 5` runs them more often."""
@@ -103,6 +104,24 @@ async def test_who_shows_no_certificate_is_not_heard(house: House) -> None:
         code = await code_of(channel, "/sixhop.tool.v1.ToolService/ListTools")
 
     assert code is grpc.StatusCode.UNAVAILABLE
+
+
+@requirement("mesh:parts-apart")
+async def test_a_group_of_tools_is_executed_by_pods_of_its_own(
+    house: House, clients: Clients
+) -> None:
+    *others, apart = house.pods[TOOL]
+    before = [pod.arrival_count for pod in (*others, apart)]
+    # It stands for the pods of the other Deployment, whose account is the same.
+    house.publish_pool("tool-data", [apart.port])
+    callers = house.callers(TOOL)
+    await until(lambda: all(each.endpoints("outbound|7403||tool-data") for each in callers))
+
+    told = await clients.ask_often("store", 12, DEADLINE_S)
+
+    after = [pod.arrival_count for pod in (*others, apart)]
+    assert all(each.served for each in told), tally(told)
+    assert [now - then for now, then in zip(after, before, strict=True)] == [0, 0, 12]
 
 
 @requirement("mesh:deadlines-intact")

@@ -17,6 +17,10 @@ MESH: dict[str, Requirement] = {
         "A sidecar lets in whom the call graph lets call, and nobody else.",
         "issue 6",
     ),
+    "mesh:parts-apart": Requirement(
+        "Where a tier is split, each group of tools is executed by the pods that are meant for it.",
+        "issue 6",
+    ),
     "mesh:restarts-unnoticed": Requirement(
         "A rolling restart of every tier fails no call; pods that are killed cost one in a hundred "
         "at most.",

@@ -51,7 +51,7 @@ class House:
         self._config.write_text(manifests.configuration)
         for service in self.services.values():
             for destination in service.destinations:
-                self._write_endpoints(destination.pool.name, ())
+                self.publish_pool(destination.pool.name, ())
         door, admin = free_ports(2)
         self.door = f"{LOOPBACK}:{door}"
         """Where clients come in."""
@@ -140,7 +140,7 @@ class House:
 
     def publish(self, hop: str, ports: Sequence[int]) -> None:
         """Let every sidecar know the pods of a hop, as a cluster's endpoints do."""
-        self._write_endpoints(self.services[hop].pool.name, ports)
+        self.publish_pool(self.services[hop].pool.name, ports)
 
     def publish_all(self, hop: str, *more: int) -> None:
         """Let calls find every pod of a hop, and ports that are none; return once they do."""
@@ -212,7 +212,8 @@ class House:
         """Return where sidecars read which pods are behind a service."""
         return self.folder / "endpoints" / f"{pool}.json"
 
-    def _write_endpoints(self, pool: str, ports: Sequence[int]) -> None:
+    def publish_pool(self, pool: str, ports: Sequence[int]) -> None:
+        """Let every sidecar know the pods of one Deployment; a hop may have several."""
         self._version += 1
         places = [
             {"endpoint": {"address": {"socket_address": {"address": LOOPBACK, "port_value": port}}}}
