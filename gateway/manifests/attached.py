@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gateway.manifests.cluster import Cluster
-from gateway.manifests.documents import Document, at, items
+from gateway.manifests.documents import Document, at, items, texts
 from gateway.manifests.labels import namespace_labels, namespace_of, selects
 from services.runtime.checks.finding import Finding, violation
 
@@ -67,8 +67,8 @@ def _refusal(
         return f"{name} takes those of its own namespace"
     if whence == "Selector" and not selects(selector, labels):
         return f"{name} takes no route of {namespace}"
-    hosts, own = route.at("spec", "hostnames") or [], listener.get("hostname")
-    if hosts and own and not any(_meet(str(host), str(own)) for host in hosts):
+    hosts, own = texts(route.body, "spec", "hostnames"), listener.get("hostname")
+    if hosts and own and not any(_meet(host, str(own)) for host in hosts):
         return f"{name} is for {own}"
     return ""
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.manifests.documents import Document, at, items
+from gateway.manifests.documents import Document, items, table, texts
 from gateway.manifests.labels import namespace_of, pod_labels, selects
 from gateway.manifests.names import account_of
 
@@ -41,7 +41,7 @@ def _action(policy: Document) -> str:
 
 
 def _holds_for(policy: Document, callee: Document) -> bool:
-    spec = policy.at("spec") or {}
+    spec = table(policy.body, "spec")
     # Those are held by waypoints and gateways, which the pods of a hop are not.
     if "targetRef" in spec or "targetRefs" in spec:
         return False
@@ -60,12 +60,12 @@ def _takes(policy: Document, caller: Document | None, path: str, port: int) -> b
 
 def _any(parts: list[Mapping[str, Any]], key: str, facts: Mapping[str, list[str]]) -> bool:
     """Tell whether one part is met, or there is none to meet."""
-    return not parts or any(_meets(at(part, key) or {}, facts) for part in parts)
+    return not parts or any(_meets(table(part, key), facts) for part in parts)
 
 
 def _meets(part: Mapping[str, Any], facts: Mapping[str, list[str]]) -> bool:
     for name, values in facts.items():
-        wanted, unwanted = part.get(name), part.get("not" + name[:1].upper() + name[1:])
+        wanted, unwanted = texts(part, name), texts(part, f"not{name[:1].upper()}{name[1:]}")
         if wanted and not any(_like(value, each) for value in values for each in wanted):
             return False
         if unwanted and any(_like(value, each) for value in values for each in unwanted):
@@ -84,9 +84,8 @@ def _sources(caller: Document | None) -> dict[str, list[str]]:
     }
 
 
-def _like(value: str, pattern: Any) -> bool:
+def _like(value: str, text: str) -> bool:
     """Compare as Istio does: exactly, by a beginning, by an end, or that there is anything."""
-    text = str(pattern)
     if text == "*":
         return bool(value)
     if text.endswith("*"):

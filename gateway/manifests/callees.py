@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from gateway.manifests.cluster import Cluster
-from gateway.manifests.documents import Document, at, items
+from gateway.manifests.documents import Document, at, items, texts
 from gateway.manifests.hosts import is_inside, service_of
 from gateway.manifests.labels import contains, namespace_of, pod_labels
 from gateway.manifests.pod_configs import Pod
@@ -72,7 +72,7 @@ def _known(pod: Pod, hop: str, service: Document, cluster: Cluster) -> Iterator[
         return
     name = f"{service.name}.{namespace_of(service) or 'default'}.{_DOMAIN_OF_CLUSTER}"
     egress = items(sidecar.at("spec"), "egress")
-    hosts = [str(host) for each in egress for host in each.get("hosts") or ()]
+    hosts = [host for each in egress for host in texts(each, "hosts")]
     if egress and not any(_takes(host, name, service, sidecar) for host in hosts):
         yield violation(
             "callees-there",

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.manifests.documents import Document, at, items
+from gateway.manifests.documents import Document, at, items, texts
 from gateway.manifests.hops import hop_of
 from services.runtime.launch import AS
 from services.runtime.topology import DEPLOYMENTS, GATEWAY, HOPS
@@ -135,8 +135,8 @@ def _least_pods(document: Document, least: Mapping[str, Any]) -> int:
 
 def _started(container: Mapping[str, Any]) -> str | None:
     """Return the hop whose module a container starts."""
-    words = [*(container.get("command") or ()), *(container.get("args") or ())]
-    text = [part for word in words for part in str(word).split()]
+    words = [*texts(container, "command"), *texts(container, "args")]
+    text = [part for word in words for part in word.split()]
     for hop in HOPS:
         if (GATEWAY if hop == GATEWAY else f"services.{hop}") in text:
             named = [part.removeprefix(AS) for part in text if part.startswith(AS)]

@@ -76,6 +76,18 @@ def items(body: Any, *keys: str) -> list[Mapping[str, Any]]:
     return [each for each in found if isinstance(each, Mapping)]
 
 
+def texts(body: Any, *keys: str) -> list[str]:
+    """Return the entries of the list under these keys as text; none when there is no such list."""
+    found = at(body, *keys)
+    return [str(each) for each in found] if isinstance(found, list) else []
+
+
+def table(body: Any, *keys: str) -> Mapping[str, Any]:
+    """Return the table under these keys; an empty one when there is no such table."""
+    found = at(body, *keys)
+    return found if isinstance(found, Mapping) else {}
+
+
 def read_manifests(path: Path) -> Reading:
     """Return every object of a file, of a folder and those in it, or of standard input (`-`)."""
     if path == STDIN:
@@ -155,7 +167,8 @@ def _patch_files(documents: list[Document]) -> Iterator[str]:
         if document.kind not in KUSTOMIZATION_KINDS:
             continue
         for key in _PATCH_LISTS:
-            for patch in document.at(key) or ():
+            patches = document.at(key)
+            for patch in patches if isinstance(patches, list) else ():
                 path = patch.get("path") if isinstance(patch, Mapping) else patch
                 if isinstance(path, str) and "\n" not in path:
                     yield str(Path(document.file).parent / path)

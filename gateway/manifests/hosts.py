@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gateway.manifests.cluster import Cluster
-from gateway.manifests.documents import Document, at, items
+from gateway.manifests.documents import Document, at, items, texts
 from gateway.manifests.labels import namespace_of
 from services.runtime.checks.finding import Finding, violation
 
@@ -21,8 +21,8 @@ def host_findings(cluster: Cluster) -> Iterator[Finding]:
         yield from _host(document, document.at("spec", "host"), cluster)
     for document in cluster.of_kind("VirtualService"):
         # At an edge alone the hosts are what the world asks for.
-        if _MESH in (document.at("spec", "gateways") or [_MESH]):
-            for host in document.at("spec", "hosts") or ():
+        if _MESH in (texts(document.body, "spec", "gateways") or [_MESH]):
+            for host in texts(document.body, "spec", "hosts"):
                 yield from _host(document, host, cluster)
         for route in items(document.at("spec"), "http"):
             for each in items(route, "route"):
@@ -51,7 +51,7 @@ def _destination(document: Document, body: Any, cluster: Cluster) -> Iterator[Fi
         for each in cluster.of_kind("DestinationRule")
         if _short(each.at("spec", "host")) == _short(host)
     )
-    subsets = {each.get("name") for rule in rules for each in items(rule.at("spec"), "subsets")}
+    subsets = [each.get("name") for rule in rules for each in items(rule.at("spec"), "subsets")]
     if subset is not None and subset not in subsets:
         yield violation(
             "hosts-there",

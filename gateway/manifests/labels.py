@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from gateway.manifests.cluster import WORKLOAD_KINDS, Cluster
-from gateway.manifests.documents import Document, at, items
+from gateway.manifests.documents import Document, at, items, table, texts
 
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 """Every namespace has it, with its name as the value."""
@@ -33,8 +33,7 @@ def selects(selector: Any, labels: Mapping[str, str]) -> bool:
     """
     if not isinstance(selector, Mapping):
         return False
-    wanted = selector.get("matchLabels") or {}
-    return contains(labels, wanted) and all(
+    return contains(labels, table(selector, "matchLabels")) and all(
         _meets(labels, each) for each in items(selector, "matchExpressions")
     )
 
@@ -47,7 +46,7 @@ def contains(labels: Mapping[str, str], wanted: Any) -> bool:
 
 
 def _meets(labels: Mapping[str, str], expression: Mapping[str, Any]) -> bool:
-    key, values = str(expression.get("key")), expression.get("values") or ()
+    key, values = str(expression.get("key")), texts(expression, "values")
     match expression.get("operator"):
         case "In":
             return labels.get(key) in values

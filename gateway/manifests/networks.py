@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.manifests.documents import Document, at, items
+from gateway.manifests.documents import Document, at, items, texts
 from gateway.manifests.labels import namespace_labels, namespace_of, pod_labels, selects
 from gateway.manifests.selectors import container_ports
 
@@ -75,9 +75,9 @@ class Networks:
 
 
 def _directions(policy: Document) -> Sequence[str]:
-    said = policy.at("spec", "policyTypes")
+    said = texts(policy.body, "spec", "policyTypes")
     if said:
-        return [str(each) for each in said]
+        return said
     return [_INGRESS, *([_EGRESS] if policy.at("spec", "egress") else [])]
 
 

@@ -12,7 +12,15 @@ from typing import Any
 
 import yaml
 
-from gateway.manifests.documents import KUSTOMIZATION_KINDS, Document, at, items, read_manifests
+from gateway.manifests.documents import (
+    KUSTOMIZATION_KINDS,
+    Document,
+    at,
+    items,
+    read_manifests,
+    table,
+    texts,
+)
 from gateway.manifests.labels import labels_of
 from services.runtime.checks.finding import Finding, violation
 
@@ -61,10 +69,10 @@ def _followed(folder: Path, flow: _Flow) -> _Flow:
         return flow
     # The labels and names of a component are given to all that reaches it.
     flow = flow if document.kind == "Component" else _Flow(whole=flow.whole)
-    for entry in document.at("resources") or ():
-        _take_in(folder / str(entry), flow)
-    for entry in document.at("components") or ():
-        _followed(folder / str(entry), flow)
+    for entry in texts(document.body, "resources"):
+        _take_in(folder / entry, flow)
+    for entry in texts(document.body, "components"):
+        _followed(folder / entry, flow)
     for key, kind in _GENERATORS.items():
         for made in items(document.body, key):
             flow.objects.append(_object({"kind": kind, "metadata": made}))
@@ -135,7 +143,10 @@ def _patch(objects: list[_Object], patch: Mapping[str, Any], folder: Path) -> No
     """Give objects what later targets may know them by."""
     file = folder / str(patch.get("path"))
     text = str(patch.get("patch") or (file.read_text("utf-8") if file.is_file() else ""))
-    bodies = list(yaml.safe_load_all(text))
+    try:
+        bodies = list(yaml.safe_load_all(text))
+    except yaml.YAMLError:
+        return  # Kustomize refuses it, and says so.
     target = patch.get("target")
     for body in bodies:
         own = {"kind": at(body, "kind"), "name": at(body, "metadata", "name")}
@@ -150,13 +161,13 @@ def _rename(each: _Object, document: Document) -> None:
     each.names |= {f"{prefix}{name}{suffix}" for name in each.names}
     if document.at("namespace"):
         each.namespaces.add(str(document.at("namespace")))
-    each.labels |= document.at("commonLabels") or {}
+    each.labels |= table(document.body, "commonLabels")
     for labels in items(document.body, "labels"):
-        each.labels |= labels.get("pairs") or {}
+        each.labels |= table(labels, "pairs")
     renamed = {
         str(image.get("newName"))
         for image in items(document.body, "images")
-        if image.get("name") in each.images and image.get("newName")
+        if str(image.get("name")) in each.images and image.get("newName")
     }
     each.images |= renamed
 
@@ -177,7 +188,7 @@ def _missed(document: Document, objects: list[_Object]) -> Iterator[Finding]:
 def _missed_images(document: Document, objects: list[_Object]) -> Iterator[Finding]:
     there = {image for each in objects for image in each.images}
     for image in items(document.body, "images"):
-        if image.get("name") not in there:
+        if str(image.get("name")) not in there:
             yield violation(
                 "patches-hit",
                 f"{document.where}: images names {image.get('name')}, which no object has, so it "
@@ -207,15 +218,23 @@ def _hit(target: Mapping[str, Any], each: _Object) -> bool:
         "namespace": each.namespaces,
     }
     named = all(
-        any(re.fullmatch(str(target[key]), value) for value in values)
+        any(_matches(target[key], value) for value in values)
         for key, values in facts.items()
-        if target.get(key)
+        # Kustomize refuses what is no text.
+        if target.get(key) and isinstance(target[key], str)
     )
     return (
         named
         and _labelled(target.get("labelSelector"), each.labels)
         and _labelled(target.get("annotationSelector"), each.annotations)
     )
+
+
+def _matches(pattern: str, value: str) -> bool:
+    try:
+        return re.fullmatch(pattern, value) is not None
+    except re.error:
+        return True  # Kustomize refuses it, and says so.
 
 
 def _labelled(selector: Any, labels: Mapping[str, str]) -> bool:

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from gateway.manifests.cluster import Cluster, Workload
-from gateway.manifests.documents import Document, at, items
+from gateway.manifests.documents import Document, at, items, texts
 from gateway.manifests.embedded import Embedded
 from services.runtime.config import CONFIG_VARIABLE, DEFAULT_FILE, PREFIX
 from services.runtime.topology import DEPLOYMENTS, GATEWAY
@@ -116,7 +116,7 @@ def _argument(workload: Workload) -> str:
     container = workload.container
     words = [
         part
-        for word in (*(container.get("command") or ()), *(container.get("args") or ()))
+        for word in (*texts(container, "command"), *texts(container, "args"))
         for part in str(word).split()
     ]
     module = f"services.{DEPLOYMENTS.get(workload.hop, workload.hop)}"

@@ -115,7 +115,7 @@ def _probe(
             f"{LIVENESS}; use grpc: {{port: {wanted}, service: {sorted(services)[0]}}}",
         )
         return
-    if asked.get("service") not in services:
+    if str(asked.get("service")) not in services:
         said = asked.get("service")
         what = f"asks for {said!r}" if said else "names no service"
         yield violation(

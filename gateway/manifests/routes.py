@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway.manifests.cluster import Cluster
-from gateway.manifests.documents import Document, at, items
+from gateway.manifests.documents import Document, at, items, table
 from gateway.manifests.hops import Method, hop_of, methods, needed_s
 from gateway.manifests.lengths import seconds
 from services.runtime.checks.finding import Finding, violation
@@ -63,9 +63,10 @@ class Path:
             return path == self.exact
         if self.prefix is not None:
             return path.startswith(self.prefix)
-        if self.regex is not None:
-            return re.fullmatch(self.regex, path) is not None
-        return True
+        try:
+            return self.regex is None or re.fullmatch(self.regex, path) is not None
+        except re.error:
+            return True  # Envoy may know more than Python does.
 
 
 def route_findings(cluster: Cluster, tree: Tree) -> Iterator[Finding]:
@@ -96,7 +97,7 @@ def _routes(cluster: Cluster) -> Iterator[Route]:
                     hop=hop,
                     paths=tuple(_istio_path(match) for match in items(http, "match")),
                     timeout=http.get("timeout"),
-                    retries=at(http, "retries"),
+                    retries=None if at(http, "retries") is None else table(http, "retries"),
                     istio=True,
                 )
     for document in cluster.of_kind("HTTPRoute"):
@@ -117,15 +118,19 @@ def _routes(cluster: Cluster) -> Iterator[Route]:
 def _istio_path(match: Mapping[str, Any]) -> Path:
     uri = match.get("uri")
     return Path(
-        exact=at(uri, "exact"),
-        prefix=at(uri, "prefix"),
-        regex=at(uri, "regex"),
+        exact=_text(at(uri, "exact")),
+        prefix=_text(at(uri, "prefix")),
+        regex=_text(at(uri, "regex")),
         always=not set(match) - _CONDITIONS,
     )
 
 
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
 def _gateway_path(match: Mapping[str, Any]) -> Path:
-    kind, value = at(match, "path", "type"), at(match, "path", "value")
+    kind, value = at(match, "path", "type"), _text(at(match, "path", "value"))
     return Path(
         exact=value if kind == "Exact" else None,
         prefix=value if kind in ("PathPrefix", None) else None,

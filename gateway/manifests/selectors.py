@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gateway.manifests.cluster import WORKLOAD_KINDS, Cluster
-from gateway.manifests.documents import Document, at, items
+from gateway.manifests.documents import Document, at, items, table
 from gateway.manifests.labels import (
     contains,
     namespace_of,
@@ -67,7 +67,7 @@ def _chooser(document: Document, cluster: Cluster) -> Iterator[Finding]:
         return
     makers = list(pod_makers(cluster, namespace_of(document)))
     # What others install in namespaces of theirs, or an edge of its own account, is not here.
-    if not makers or GATEWAY_LABEL in (at(selector, "matchLabels") or ()):
+    if not makers or GATEWAY_LABEL in table(selector, "matchLabels"):
         return
     if not any(selects(selector, pod_labels(each)) for each in makers):
         yield violation(
@@ -98,8 +98,8 @@ def _service(document: Document, cluster: Cluster) -> Iterator[Finding]:
 
 def _target_ports(service: Document, maker: Document) -> Iterator[Finding]:
     declared = list(container_ports(maker))
-    names = {port.get("name") for port in declared}
-    numbers = {port.get("containerPort") for port in declared}
+    names = [port.get("name") for port in declared]
+    numbers = [port.get("containerPort") for port in declared]
     for port in items(service.at("spec"), "ports"):
         target = port.get("targetPort", port.get("port"))
         # A container may listen where it declares nothing, so only declared ones contradict.
