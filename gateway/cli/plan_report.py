@@ -15,6 +15,7 @@ from gateway.planning.plan import Plan
 from gateway.planning.pools import Pool, group_sizes
 from gateway.planning.stores import StorePlan
 from gateway.planning.tiers import Tier
+from gateway.sizes import BUSY_RATIO, CPU_RATIO
 from services.runtime.call import Group
 from services.runtime.topology import LLM
 
@@ -92,7 +93,8 @@ def show(console: Console, plan: Plan, source: str) -> None:
     )
     for title, table in (
         (
-            f"\nof each tier, at the peak; its HPA aims at {traffic.cpu_utilisation:.0%} CPU:",
+            f"\nof each tier, at the peak; its HPA aims at {CPU_RATIO:.0%} of a core, and "
+            f"{BUSY_RATIO:.0%} of the calls where the first are refused:",
             _tier_table(plan.tiers),
         ),
         ("\npermits of one pod:", _pool_table(plan.pools)),
@@ -116,6 +118,11 @@ def show(console: Console, plan: Plan, source: str) -> None:
 def notes(plan: Plan) -> Iterator[str]:
     """Yield what somebody has to do or to know."""
     yield from _permit_notes(plan.pools)
+    if plan.traffic.cpu_utilisation > CPU_RATIO:
+        yield (
+            f"cpu_utilisation = {plan.traffic.cpu_utilisation:g} plans for fuller pods than HPAs "
+            f"let there be, which aim at {CPU_RATIO:g} of a core: there will be more of them"
+        )
     for path, ratio in plan.cut_ratios.items():
         if ratio >= WORTH_TELLING:
             yield (
@@ -220,7 +227,8 @@ def _pool_table(pools: Iterable[Pool]) -> Table:
 def _connection_table(plan: Plan) -> Table:
     table = columns_table(("of", "to"), ("http2MaxRequests", "connections of all"))
     for each in plan.connections:
-        table.add_row(each.caller, each.callee, f"{each.max_requests:,}", f"{each.connections:,}")
+        most = f"{each.max_requests:,}" if each.max_requests else "no limit"
+        table.add_row(each.caller, each.callee, most, f"{each.connections:,}")
     return table
 
 

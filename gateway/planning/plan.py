@@ -49,7 +49,7 @@ def make_plan(traffic: Traffic, config: Config) -> Plan:
         traffic=traffic,
         tiers=tiers,
         pools=pools,
-        connections=plan_connections(traffic, found, tiers, pools),
+        connections=plan_connections(traffic, found, tiers, tree),
         ejections=plan_ejections(traffic, found, tiers, tree),
         stores=plan_stores(traffic, tiers, config),
         cut_ratios=cut,

@@ -15,6 +15,7 @@ from gateway.planning.queueing import (
 )
 from gateway.planning.tiers import Tier, callers_of
 from gateway.planning.traffic import Traffic
+from gateway.sizes import requests_let_through
 from services.runtime.call import Group, Mode
 from services.runtime.checks.tree import Tree
 from services.runtime.topology import LLM
@@ -62,7 +63,8 @@ class Connections:
     caller: str
     callee: str
     max_requests: int
-    """`http2MaxRequests` of the callee: what one caller may have under way there."""
+    """`http2MaxRequests` of the callee, as `k8s render` writes it: what one caller may have under
+    way there. 0 for the gateway, which has none: it says itself what is too much."""
     connections: int
     """Connections of all sidecars: callers × pods × worker threads."""
 
@@ -168,15 +170,14 @@ def group_sizes(pools: Sequence[Pool]) -> dict[Group, int]:
 
 
 def plan_connections(
-    traffic: Traffic, found: Sequence[Flow], tiers: Sequence[Tier], pools: Sequence[Pool]
+    traffic: Traffic, found: Sequence[Flow], tiers: Sequence[Tier], tree: Tree
 ) -> Sequence[Connections]:
-    """Return what the sidecars need for every flow between pods.
+    """Return what the sidecars have for every flow between pods.
 
     A caller's sidecar must not refuse what its bulkhead lets pass: it answers UNAVAILABLE, without
-    a retry-after. So it takes as many requests as the group has permits, as `group_sizes` has them.
+    a retry-after. So it takes some more requests than the group has permits by the configuration.
     """
     by_name = {tier.name: tier for tier in tiers}
-    permits = group_sizes(pools)
     told = []
     for flow in found:
         callee = by_name[flow.callee]
@@ -184,10 +185,10 @@ def plan_connections(
             continue
         if flow.caller == EDGE_PROXY:
             callers = traffic.edge_pods
-            most = places(callee.in_flight / callers, traffic.utilisation)
+            most = 0
         else:
             callers = by_name[flow.caller].pods
-            most = permits[flow.group]
+            most = requests_let_through(tree.policies.bulkhead.size(flow.group).allowed)
         told.append(
             Connections(
                 caller=flow.caller,

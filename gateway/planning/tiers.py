@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from gateway.planning.flows import EDGE_PROXY, Flow, hop_of, rates
 from gateway.planning.queueing import NONE, Moments, in_flight, moments, shared_time
 from gateway.planning.traffic import HopCost, Traffic
-from services.runtime.call import Group, Mode
+from gateway.sizes import inflight_target
+from services.runtime.call import Group
 from services.runtime.checks.tree import Tree
 from services.runtime.topology import DOMAIN, GATEWAY, LLM, TOOL
 
@@ -66,7 +67,7 @@ def plan_tiers(
         run_bytes: what a gateway keeps of runs at most, bytes.
     """
     peak, average = rates(found, traffic.peak_qps), rates(found, traffic.qps)
-    target = inflight_target(traffic, tree)
+    target = inflight_target(tree)
     times: dict[str, Moments] = {}
     tiers: list[Tier] = []
     # The ones that are called first: a call takes as long as what it waits for.
@@ -80,20 +81,6 @@ def plan_tiers(
         times[name] = tier.time
         tiers.insert(0, tier)
     return tiers
-
-
-def inflight_target(traffic: Traffic, tree: Tree) -> int:
-    """Return the calls in flight per pod to aim at; 0 where admission sets no limit.
-
-    `floor(limit · part of CRITICAL calls · utilisation)`: calls of a run are CRITICAL where nobody
-    says else, and those may use a part of the limit only.
-    """
-    admission, limit = tree.policies.admission, tree.policies.limit
-    if not tree.engine or admission.limit is not Mode.ENFORCE:
-        return 0
-    most = limit.gradient.max_limit if limit.algorithm == "gradient" else limit.max_inflight
-    room = most * admission.levels.critical_ratio
-    return max(1, math.floor(room * traffic.utilisation))
 
 
 def _provider(traffic: Traffic, rate: float) -> Tier:

@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
+from gateway.sizes import CPU_RATIO
 from services.runtime.call import Group
 from services.runtime.config import ConfigError, Section
 from services.runtime.mistakes import describe
@@ -157,10 +158,11 @@ class Traffic(Section):
     tenant_count: int = Field(default=100, ge=1, le=10_000_000)
     """Tenants that are active at a time, alike; a choice."""
     utilisation: float = Field(default=0.8, gt=0, lt=1)
-    """The part of permits and of admitted calls that may be in use; as bulkheads have it."""
-    cpu_utilisation: float = Field(default=0.6, gt=0, lt=1)
-    """The part of a pod's cores that may be in use. A choice: own work takes 1 / (1 − this) times
-    as long as on an idle pod, 2.5 times at 0.6 and five times at 0.8."""
+    """The part of permits that may be in use; as bulkheads have it."""
+    cpu_utilisation: float = Field(default=CPU_RATIO, gt=0, lt=1)
+    """The part of a pod's cores that may be in use; as the autoscalers have it. A choice: own
+    work takes 1 / (1 − this) times as long as on an idle pod, 2.5 times at 0.6 and five times at
+    0.8."""
     spare_pods: int = Field(default=1, ge=0, le=1_000)
     """Pods of each hop that may be missing: N + 1."""
     min_pods: int = Field(default=3, ge=1, le=1_000)

@@ -40,6 +40,11 @@ PLAN: dict[str, Requirement] = {
         "change.",
         "issue 6",
     ),
+    "plan:shipped": Requirement(
+        "A plan speaks of the autoscalers, the pools and the Redis that the manifests ship for the "
+        "same configuration.",
+        "issue 6",
+    ),
     "plan:waits": Requirement(
         "A plan says how many calls wait for permits and how long, within 15 % of a simulation.",
         "issue 6",

@@ -14,6 +14,7 @@ from gateway.manifests.rendering.names import (
 )
 from gateway.manifests.rendering.pods import ports
 from gateway.manifests.routes import SAFE_RETRIES
+from gateway.sizes import requests_let_through
 from services.runtime.checks.tree import Tree
 from services.runtime.topology import GATEWAY
 
@@ -41,8 +42,6 @@ HTTP_EJECTION: Body = {
     "maxEjectionPercent": 50,
 }
 """When a gateway is ejected for what it does over HTTP: when it cannot be reached."""
-SPARE_RATIO = 1.25
-"""How many more calls the mesh lets pass than the bulkheads of a caller: they refuse first."""
 WATCH = "/sixhop.runtime.v1.RuntimeService/WatchSnapshots"
 """The stream that every hop serves beside its own."""
 
@@ -64,7 +63,7 @@ def destination(name: str, hop: str, tree: Tree) -> Body:
 def _policy(permits: int | None, ejection: Body) -> Body:
     pool: Body = {"tcp": {"connectTimeout": CONNECT_TIMEOUT}}
     if permits is not None:
-        most = math.ceil(SPARE_RATIO * permits)
+        most = requests_let_through(permits)
         pool["http"] = {"http2MaxRequests": most, "maxRetries": most}
     return {
         "loadBalancer": {"simple": "LEAST_REQUEST"},

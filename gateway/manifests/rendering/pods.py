@@ -18,6 +18,7 @@ from gateway.manifests.rendering.names import (
     object_name,
     patch_of,
 )
+from gateway.sizes import CPU_RATIO, inflight_target
 from services.runtime.checks.tree import Tree
 from services.runtime.config import PREFIX, Config
 from services.runtime.metrics_door import PATH as METRICS_PATH
@@ -26,10 +27,6 @@ from services.runtime.topology import GATEWAY
 
 PRE_STOP_S = 5
 """How long a pod serves on after it was told to leave: until all callers know."""
-BUSY_RATIO = 0.8
-"""How full pods are, at most, of the calls that nobody is refused for."""
-CPU_PERCENT = 60
-"""How busy pods are, of the CPU that they ask for; the event loop of a hop lags above it."""
 START_S = 60
 """How long a hop may take until it works; the embedding's weights are read from a cold disk."""
 
@@ -157,21 +154,17 @@ def _metrics(tree: Tree) -> Iterator[Body]:
         "containerResource": {
             "name": "cpu",
             "container": CONTAINER,
-            "target": {"type": "Utilization", "averageUtilization": CPU_PERCENT},
+            # Of a core, whatever the pod asks for.
+            "target": {"type": "AverageValue", "averageValue": f"{round(1000 * CPU_RATIO)}m"},
         },
     }
+    target = inflight_target(tree)
+    if not target:
+        return
     yield {
         "type": "Pods",
         "pods": {
             "metric": {"name": METRIC_INFLIGHT},
-            "target": {"type": "AverageValue", "averageValue": str(busy_count(tree))},
+            "target": {"type": "AverageValue", "averageValue": str(target)},
         },
     }
-
-
-def busy_count(tree: Tree) -> int:
-    """Return how many calls one pod should have in flight at most: before any are refused."""
-    limit = tree.policies.limit
-    fixed = limit.algorithm == "fixed"
-    most = limit.max_inflight if fixed else limit.gradient.initial_limit
-    return math.floor(BUSY_RATIO * tree.policies.admission.levels.sheddable_ratio * most)

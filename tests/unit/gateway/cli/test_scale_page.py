@@ -16,7 +16,8 @@ from tests.requirements import requirement
 
 pytestmark = requirement("plan:page")
 
-PAGE = (Path(__file__).resolve().parents[4] / "docs" / "scale.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).resolve().parents[4]
+PAGE = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```console\n\$ sixhop (plan .*)\n((?:.*\n)*?)```", PAGE)
 LEFT_OUT = "…"
 ROWS = {
@@ -31,10 +32,9 @@ Told = Mapping[str, Any]
 
 
 @pytest.fixture(autouse=True)
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work where there is no configuration; return the folder."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work where a reader of the page does."""
+    monkeypatch.chdir(ROOT)
 
 
 def said(command: str, *more: str) -> str:
@@ -103,10 +103,10 @@ def test_the_table_of_the_page_has_the_numbers_of_both_plans() -> None:
     assert {name: (told(one), told(hundred)) for name, told in FACTS.items()} == ROWS
 
 
-def test_the_traffic_of_the_page_is_one(elsewhere: Path) -> None:
+def test_the_traffic_of_the_page_is_one(tmp_path: Path) -> None:
     example = re.search(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     assert example is not None
-    path = elsewhere / "traffic.toml"
+    path = tmp_path / "traffic.toml"
     path.write_text(example[1], encoding="utf-8")
 
     traffic = read_traffic(path, {})
