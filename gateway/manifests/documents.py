@@ -91,7 +91,7 @@ def table(body: Any, *keys: str) -> Mapping[str, Any]:
 def read_manifests(path: Path) -> Reading:
     """Return every object of a file, of a folder and those in it, or of standard input (`-`)."""
     if path == STDIN:
-        return read_text("standard input", sys.stdin.read())
+        return _read_stdin()
     if not path.exists():
         return Reading((), 0, (f"{path} does not exist; name a folder or a file of manifests",))
     files = [path] if path.is_file() else sorted(_files(path))
@@ -100,7 +100,7 @@ def read_manifests(path: Path) -> Reading:
     for file in files:
         try:
             if file.stat().st_size > MAX_BYTES:
-                unreadable.append(f"{file} is larger than any manifest ({MAX_BYTES} bytes)")
+                unreadable.append(_too_large(str(file)))
                 continue
             texts.append((str(file), file.read_text(encoding="utf-8")))
         except (OSError, UnicodeDecodeError) as error:
@@ -113,6 +113,21 @@ def read_manifests(path: Path) -> Reading:
 def read_text(name: str, text: str) -> Reading:
     """Return every object of a text; its name stands for a file's."""
     return _read([(name, text)])
+
+
+def _read_stdin() -> Reading:
+    name = "standard input"
+    try:
+        text = sys.stdin.read(MAX_BYTES + 1)
+    except UnicodeDecodeError as error:
+        return Reading((), 1, (f"{name} cannot be read: {error}",))
+    if len(text.encode()) > MAX_BYTES:
+        return Reading((), 1, (_too_large(name),))
+    return read_text(name, text)
+
+
+def _too_large(name: str) -> str:
+    return f"{name} is larger than any manifest ({MAX_BYTES} bytes)"
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -130,6 +145,8 @@ def _read(texts: list[tuple[str, str]], unreadable: list[str] | None = None) -> 
             documents += _documents(file, text)
         except yaml.YAMLError as error:
             unreadable.append(_yaml_problem(file, error))
+        except RecursionError:
+            unreadable.append(f"{file} cannot be read: it is nested deeper than any manifest")
     patches = set(_patch_files(documents))
     whole = tuple(each for each in documents if each.file not in patches)
     return Reading(whole, len(texts), tuple(unreadable), tuple(sorted(patches)))

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from gateway.manifests.documents import STDIN, at, items, read_manifests
+from tests.requirements import requirement
 
 TWO = "kind: A\nmetadata: {name: a}\n---\n\n---\n# nothing\n---\nkind: B\nmetadata: {name: b}\n"
 
@@ -89,6 +90,44 @@ def test_what_is_no_plain_yaml_is_told_with_its_line(text: str, words: str, tmp_
     assert words in reading.unreadable[0]
     # One file that cannot be read does not hide the others.
     assert [each.kind for each in reading.documents][-1] == "A"
+
+
+@requirement("check:manifests")
+@pytest.mark.parametrize("deep", ["[" * 5_000, "a: " + "{b: " * 5_000, "[" * 5000 + "]" * 5000])
+def test_what_is_nested_without_end_is_told_and_hides_no_other(deep: str, tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_text(deep, encoding="utf-8")
+    (tmp_path / "y.yaml").write_text("kind: A\n", encoding="utf-8")
+
+    reading = read_manifests(tmp_path)
+
+    assert reading.unreadable == (
+        f"{tmp_path / 'x.yaml'} cannot be read: it is nested deeper than any manifest",
+    )
+    assert [each.kind for each in reading.documents] == ["A"]
+
+
+@requirement("check:manifests")
+@pytest.mark.parametrize("letter", ["x", "ä"])
+def test_standard_input_may_be_as_large_as_a_file(
+    letter: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    limit = 64
+    monkeypatch.setattr("gateway.manifests.documents.MAX_BYTES", limit)
+    most = "kind: A\n#".ljust(limit, "x")
+    more = most[:-1] + (letter if letter == "ä" else "xx")
+    file = tmp_path / "x.yaml"
+
+    for text, said in ((most, ()), (more, ("is larger than any manifest (64 bytes)",))):
+        file.write_text(text, encoding="utf-8")
+        monkeypatch.setattr("sys.stdin", io.StringIO(text))
+        for name, path in (("standard input", STDIN), (str(file), file)):
+            assert read_manifests(path).unreadable == tuple(f"{name} {each}" for each in said)
+
+
+def test_standard_input_that_is_no_text_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\xff\xfe"), encoding="utf-8"))
+
+    assert "standard input cannot be read" in read_manifests(STDIN).unreadable[0]
 
 
 def test_what_is_not_there_and_what_holds_nothing_are_told(tmp_path: Path) -> None:
