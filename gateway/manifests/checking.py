@@ -127,8 +127,11 @@ def _findings(
     if not cluster.workloads and not reading.unreadable:
         yield Finding(
             rule="manifests-whole",
-            severity=Severity.WARNING,
-            text="no object runs a hop of the suite; is this the right folder?",
+            severity=Severity.VIOLATION,
+            text=(
+                "no object here runs a hop of the suite, so nothing has been checked; name the "
+                "folder that holds them, or see what the command before has written"
+            ),
         )
     yield from config_findings(pods, reading.documents)
     yield from several(embedded_in(reading.documents))

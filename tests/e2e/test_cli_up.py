@@ -156,7 +156,7 @@ def test_manifests_are_checked_against_the_configuration_that_they_hold(
 
     assert (document["ok"], document["problems"]) == (True, [])
     assert document["source"].endswith("ConfigMap sixhop, sixhop.toml")
-    assert document["manifests"]["ignored"] == {"PeerAuthentication": 1}
+    assert document["manifests"]["ignored"] == {}
 
 
 @requirement("check:manifests", "cli:exit-codes")
@@ -195,6 +195,14 @@ def test_a_pod_that_would_not_start_is_found_with_its_place_its_value_and_what_t
     assert any(all(word in problem for word in words) for problem in problems)
     if "write" in words[0]:
         assert f"(SIXHOP_{variable})" in problems[0]
+
+
+@requirement("check:manifests", "cli:exit-codes")
+def test_an_empty_stream_of_manifests_is_no_success(command_line: CommandLine) -> None:
+    ran = command_line.run("check", "--json", "--k8s", "-", stdin=b"")
+
+    assert ran.code == 1
+    assert "nothing has been checked" in ran.document["problems"][0]
 
 
 @requirement("check:manifests", "cli:exit-codes")

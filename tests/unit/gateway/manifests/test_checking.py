@@ -275,11 +275,17 @@ def test_two_configurations_are_a_warning(tmp_path: Path) -> None:
     assert (finding.rule, finding.severity) == ("one-configuration", W)
 
 
-def test_a_folder_of_others_is_a_warning(tmp_path: Path) -> None:
-    report = checked("kind: Job\nmetadata: {name: x}\n", tmp_path)
+@requirement("check:manifests")
+@pytest.mark.parametrize(
+    ("text", "ignored"), [("", {}), ("x\n---\n- 1\n", {}), ("kind: Job\n", {"Job": 1})]
+)
+def test_that_nothing_of_the_suite_is_there_is_no_success(
+    text: str, ignored: dict[str, int], tmp_path: Path
+) -> None:
+    report = checked(text, tmp_path)
 
-    assert [finding.rule for finding in report.findings] == ["manifests-whole"]
-    assert report.ignored == {"Job": 1}
+    assert [(each.rule, each.severity) for each in report.findings] == [("manifests-whole", V)]
+    assert report.ignored == ignored
 
 
 def test_every_rule_is_broken_by_some_test() -> None:
