@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gateway.manifests.absent import absent_findings
 from gateway.manifests.access import access_findings
 from gateway.manifests.attached import attached_findings
 from gateway.manifests.callees import callee_findings
@@ -56,6 +57,8 @@ RULES = {
     "accounts-there": "every pod runs as an account that is there",
     "mesh-is-call-graph": "the mesh lets through the edges of the call graph, and no other call",
     "network-is-call-graph": "the network connects the edges of the call graph, and no other pods",
+    "closed-by-default": "whoever is not spoken of may not call",
+    "pods-scaled": "every hop grows with its load, as the others do",
     "scaler-scales": "every scaler scales what is there",
     "budget-holds": "pods leave one by one, and can leave",
     "memory-kept": "a pod keeps the memory that it was promised",
@@ -158,6 +161,7 @@ def _together(
     yield from host_findings(cluster)
     yield from callee_findings(cluster, pods)
     yield from attached_findings(cluster)
-    yield from mesh_findings(cluster)
+    yield from mesh_findings(cluster, config)
+    yield from absent_findings(cluster)
     yield from scaling_findings(cluster)
     yield from access_findings(cluster, config)

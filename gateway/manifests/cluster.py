@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.manifests.documents import Document, at, items, texts
+from gateway.manifests.documents import Document, at, items, table, texts
 from gateway.manifests.hops import hop_of
 from services.runtime.launch import AS
 from services.runtime.topology import DEPLOYMENTS, GATEWAY, HOPS
@@ -33,6 +33,12 @@ KNOWN_KINDS = (
     "VirtualService",
 )
 """What is looked at; everything else is counted."""
+
+
+_MESH_KINDS = ("VirtualService", "DestinationRule")
+_MESH_GROUPS = ("networking.istio.io/", "security.istio.io/")
+INJECT, REVISION, AMBIENT = "sidecar.istio.io/inject", "istio.io/rev", "istio.io/dataplane-mode"
+NAMESPACE_INJECT = "istio-injection"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +87,12 @@ class Cluster:
     @property
     def in_mesh(self) -> bool:
         """Return whether Istio is meant to be there."""
-        return any(True for _ in self.of_kind("VirtualService", "DestinationRule"))
+        return any(
+            document.kind in _MESH_KINDS
+            or str(document.at("apiVersion")).startswith(_MESH_GROUPS)
+            or _injected(document)
+            for document in self.documents
+        )
 
 
 def sort_out(documents: tuple[Document, ...]) -> Cluster:
@@ -131,6 +142,20 @@ def _least_pods(document: Document, least: Mapping[str, Any]) -> int:
     declared = document.at("spec", "replicas")
     count = least.get(document.name, declared if declared is not None else 1)
     return count if isinstance(count, int) else 1
+
+
+def _injected(document: Document) -> bool:
+    """Tell whether a namespace, or the pods of a workload, are put into a mesh."""
+    around = ("spec", "template") if document.kind in WORKLOAD_KINDS else ()
+    if not around and document.kind != "Namespace":
+        return False
+    labels = table(document.body, *around, "metadata", "labels")
+    return (
+        labels.get(NAMESPACE_INJECT) == "enabled"
+        or labels.get(INJECT) == "true"
+        or labels.get(AMBIENT) == "ambient"
+        or REVISION in labels
+    )
 
 
 def _started(container: Mapping[str, Any]) -> str | None:

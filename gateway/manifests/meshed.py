@@ -2,27 +2,32 @@
 
 from collections.abc import Iterator, Mapping
 
-from gateway.manifests.cluster import Cluster, Workload
-from gateway.manifests.documents import Document, at
+from gateway.manifests.cluster import (
+    AMBIENT,
+    INJECT,
+    NAMESPACE_INJECT,
+    REVISION,
+    Cluster,
+    Workload,
+)
+from gateway.manifests.documents import Document, table
 from gateway.manifests.hops import hop_of
 from gateway.manifests.labels import labels_of, namespace_of, pod_labels, selects
-from services.runtime.checks.finding import Finding, violation, warning
+from services.runtime.checks.finding import Finding, violation
+from services.runtime.config import Config
 
-_INJECT, _REVISION, _AMBIENT = "sidecar.istio.io/inject", "istio.io/rev", "istio.io/dataplane-mode"
-_NAMESPACE_INJECT = "istio-injection"
 _ROOT = "istio-system"
 _MUTUAL = ("ISTIO_MUTUAL", "MUTUAL")
 
 
-def mesh_findings(cluster: Cluster) -> Iterator[Finding]:
+def mesh_findings(cluster: Cluster, config: Config) -> Iterator[Finding]:
     """Yield what keeps the rules of a mesh from the pods that they are for."""
     if not cluster.in_mesh:
         return
     namespaces = {each.name: each for each in cluster.of_kind("Namespace")}
     for workload in cluster.workloads:
         yield from _inside(workload, namespaces)
-        if any(True for _ in cluster.of_kind("AuthorizationPolicy")):
-            yield from _known(workload, cluster)
+        yield from _known(workload, cluster, config)
     for rule in cluster.of_kind("DestinationRule"):
         mode = rule.at("spec", "trafficPolicy", "tls", "mode")
         if hop_of(str(rule.at("spec", "host"))) is not None and mode not in (None, *_MUTUAL):
@@ -38,19 +43,19 @@ def _inside(workload: Workload, namespaces: Mapping[str, Document]) -> Iterator[
     namespace = namespaces.get(namespace_of(document))
     own = {**labels_of(document.body, "spec", "template")}
     around = labels_of(namespace.body) if namespace is not None else {}
-    put_in = own.get(_INJECT) == "true" or _REVISION in own
-    named = around.get(_NAMESPACE_INJECT) == "enabled" or _REVISION in around
-    ambient = "ambient" in (own.get(_AMBIENT), around.get(_AMBIENT))
-    if own.get(_INJECT) == "false" or (namespace and not (put_in or named or ambient)):
+    put_in = own.get(INJECT) == "true" or REVISION in own
+    named = around.get(NAMESPACE_INJECT) == "enabled" or REVISION in around
+    ambient = "ambient" in (own.get(AMBIENT), around.get(AMBIENT))
+    if own.get(INJECT) == "false" or (namespace and not (put_in or named or ambient)):
         yield violation(
             "pods-in-mesh",
             f"{document.where}: nothing puts its pods into the mesh, so no rule of the mesh holds "
             f"for them; give namespace {namespace_of(document)} the label "
-            f"{_NAMESPACE_INJECT}: enabled",
+            f"{NAMESPACE_INJECT}: enabled",
         )
 
 
-def _known(workload: Workload, cluster: Cluster) -> Iterator[Finding]:
+def _known(workload: Workload, cluster: Cluster, config: Config) -> Iterator[Finding]:
     """Look for what makes callers show who they are: policies go by it."""
     document = workload.document
     holding = [
@@ -64,9 +69,17 @@ def _known(workload: Workload, cluster: Cluster) -> Iterator[Finding]:
     ]
     # The one with the most to say about the pods is the one that holds.
     holding.sort(key=lambda each: (namespace_of(each) != _ROOT, bool(each.at("spec", "selector"))))
-    if not holding or at(holding[-1].body, "spec", "mtls", "mode") != "STRICT":
-        yield warning(
+    if not holding or _mode(holding[-1], config.port(workload.hop)) != "STRICT":
+        yield violation(
             "pods-in-mesh",
             f"{document.where}: who is not of the mesh may call it in the clear; add a "
             "PeerAuthentication with mtls.mode: STRICT",
         )
+
+
+def _mode(document: Document, port: int) -> object:
+    """Return what holds at a port: what is said of it, or else of all."""
+    ports = {
+        str(number): mode for number, mode in table(document.body, "spec", "portLevelMtls").items()
+    }
+    return table(ports, str(port)).get("mode", document.at("spec", "mtls", "mode"))

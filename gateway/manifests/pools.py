@@ -125,7 +125,7 @@ def idle_findings(
 def _ejection(document: Document, host: str, outlier: Any, cluster: Cluster) -> Iterator[Finding]:
     where = document.where
     if not isinstance(outlier, Mapping):
-        yield warning(
+        yield violation(
             "pods-ejected",
             f"{where}: without outlierDetection a sick pod keeps its share of the calls; set "
             "consecutiveGatewayErrors: 3, consecutive5xxErrors: 10 and maxEjectionPercent: 50",

@@ -101,7 +101,13 @@ def _budget(document: Document, cluster: Cluster) -> Iterator[Finding]:
                 f"{document.where}: of the {count} pods of {maker.kind} {maker.name} none may "
                 "leave, so no node can be drained; set maxUnavailable: 1 alone",
             )
-        elif away >= count > 1:
+        elif count == 1:
+            yield warning(
+                "budget-holds",
+                f"{document.where}: {maker.kind} {maker.name} has one pod at least, so this keeps "
+                "none of several; give it a scaler with minReplicas: 3, or take this out",
+            )
+        elif away >= count:
             yield warning(
                 "budget-holds",
                 f"{document.where}: all {count} pods of {maker.kind} {maker.name} may leave at "

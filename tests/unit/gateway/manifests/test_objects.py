@@ -219,18 +219,20 @@ def test_what_a_kustomization_puts_together_is_not_judged_by_its_files(tmp_path:
 
 
 def test_an_object_that_would_lie_elsewhere_is_told(tmp_path: Path) -> None:
-    elsewhere = SUITE.replace("metadata: {name: strict}", "metadata: {name: strict, namespace: a}")
+    elsewhere = SUITE.replace("metadata: {name: sixhop}", "metadata: {name: sixhop, namespace: a}")
 
     report = checked(elsewhere, tmp_path)
 
     assert {finding.rule for finding in report.findings} == {"namespaces-said"}
     assert len(report.findings) == report.document_count - 1
-    assert "PeerAuthentication strict is in a" in report.findings[0].text
+    assert "ConfigMap sixhop is in a" in report.findings[0].text
 
 
 def test_what_others_install_elsewhere_has_pods_that_are_not_here(tmp_path: Path) -> None:
-    here = SUITE.replace("spec: {mtls", "spec: {selector: {matchLabels: {a: b}}, mtls")
-    there = here.replace("metadata: {name: strict}", "metadata: {name: strict, namespace: a}")
+    here = (
+        SUITE + STRICT_AGAIN.replace("strict", "more") + "spec: {selector: {matchLabels: {a: b}}}"
+    )
+    there = here.replace("metadata: {name: more}", "metadata: {name: more, namespace: a}")
 
     assert rules_found(here, tmp_path) == {"pods-selected"}
     assert rules_found(there, tmp_path) == {"namespaces-said"}

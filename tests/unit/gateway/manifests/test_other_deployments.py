@@ -13,7 +13,6 @@ apiVersion: apps/v1
 kind: Deployment
 metadata: {name: model-backup}
 spec:
-  replicas: 1
   template:
     spec:
       terminationGracePeriodSeconds: 126
@@ -42,6 +41,18 @@ spec:
   http:
     - route: [{destination: {host: model-backup}}]
       retries: {attempts: 0}
+---
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: model-backup}
+spec:
+  host: model-backup
+  trafficPolicy: {outlierDetection: {consecutiveGatewayErrors: 3, consecutive5xxErrors: 10}}
+---
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: model-backup}
+spec: {scaleTargetRef: {kind: Deployment, name: model-backup}, minReplicas: 1, maxReplicas: 2}
 """
 
 
