@@ -143,6 +143,13 @@ def notes(plan: Plan) -> Iterator[str]:
             "until the HPA has added some; admission refuses what is too much meanwhile"
         )
     yield from _store_notes(plan.stores)
+    most_mib = plan.traffic.redis.maxmemory_mib
+    if plan.stores.memory_mib > most_mib:
+        yield (
+            f"what Redis keeps, {plan.stores.memory_mib:,.0f} MiB, is more than its maxmemory of "
+            f"{most_mib:,.0f} MiB: old runs go before their time; raise it, or lower "
+            "gateway.runs.max_age_s or gateway.runs.max_count"
+        )
     yield (
         "each tool has its own max_concurrency as well, which must hold its part of the permits; "
         "and one tenant alone may take bulkhead.lone_tenant_ratio of them"

@@ -71,6 +71,8 @@ class StorePlan:
     loads: Sequence[StoreLoad]
     redis_ratio: float
     """The part of one Redis on one core that all of it takes, counted as above."""
+    memory_mib: float
+    """What one Redis keeps of all uses, MiB."""
     postgres_per_s: float
     """Statements a second."""
     postgres_why: str
@@ -92,6 +94,7 @@ def plan_stores(traffic: Traffic, tiers: Sequence[Tier], config: Config) -> Stor
     return StorePlan(
         loads=loads,
         redis_ratio=sum(load.redis_ratio for load in loads),
+        memory_mib=sum(load.memory_mib for load in loads),
         postgres_per_s=0.0,
         postgres_why=NO_POSTGRES,
     )

@@ -126,6 +126,8 @@ class RedisCost(Section):
     commands_per_s: float = Field(default=75_000.0, gt=0, le=1e8)
     """Commands of one Redis on one core, a second: `redis-benchmark` showed 74,000 to 77,000 for
     SET and GET with 20 clients on two shared virtual cores, 2026-11-30."""
+    maxmemory_mib: float = Field(default=1536.0, gt=0, le=1e7)
+    """What one may keep, MiB; the default is that of `k8s/components/redis`."""
     run_kib: float = Field(default=2.3, gt=0, le=100_000)
     """What a run takes there without its words and files, KiB; by `benchmarks/run_cost.py`."""
     words_kib: float = Field(default=2.9, ge=0, le=100_000)

@@ -32,7 +32,7 @@ CLUSTER: dict[str, Requirement] = {
         "issue 6",
     ),
     "cluster:redis": Requirement(
-        "The Redis of a cluster wants a password, and is full of nothing but what expires later.",
+        "The Redis of a cluster wants a password, and forgets what nobody has touched for longest.",
         "issue 6",
     ),
     "cluster:edges": Requirement(

@@ -24,7 +24,7 @@ def arguments(folder: Path) -> list[str]:
 
 
 @requirement("cluster:redis")
-def test_the_redis_of_a_cluster_wants_a_password_and_forgets_what_expires_first(
+def test_the_redis_of_a_cluster_wants_a_password_and_forgets_what_is_oldest(
     tmp_path: Path,
 ) -> None:
     with running_redis(tmp_path, arguments(tmp_path)) as server:
@@ -34,6 +34,7 @@ def test_the_redis_of_a_cluster_wants_a_password_and_forgets_what_expires_first(
         with redis.Redis(port=server.port, password=PASSWORD) as client:
             told: Any = client.config_get("maxmemory*", "save", "appendonly")
 
-    assert told["maxmemory-policy"] == "volatile-ttl"
-    assert int(told["maxmemory"]) == 384 * 1024 * 1024
+    # Not by the time that is left: counts of tenants have the least.
+    assert told["maxmemory-policy"] == "allkeys-lru"
+    assert int(told["maxmemory"]) == 1536 * 1024 * 1024
     assert (told["save"], told["appendonly"]) == ("", "no")

@@ -155,6 +155,18 @@ def test_stores_are_told_whether_or_not_they_are_configured(elsewhere: Path) -> 
     assert configured == {"runs": True, "quota": True, "board": False}
 
 
+@requirement("plan:redis")
+def test_more_runs_than_redis_may_keep_are_told(elsewhere: Path) -> None:
+    def kept(most_mib: int) -> list[str]:
+        (elsewhere / "traffic.toml").write_text(f"[redis]\nmaxmemory_mib = {most_mib}\n")
+        notes = told("--qps", "16.2", "--traffic", "traffic.toml")["notes"]
+        return [text for text in notes if "maxmemory" in text]
+
+    assert kept(1200) == []
+    (note,) = kept(384)
+    assert note.startswith("what Redis keeps, 1,056 MiB, is more than its maxmemory of 384 MiB")
+
+
 @requirement("plan:refuses")
 @pytest.mark.parametrize(
     ("arguments", "text"),

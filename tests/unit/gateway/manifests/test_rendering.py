@@ -208,7 +208,7 @@ def test_whoever_signs_tokens_is_reached_by_the_gateway_alone() -> None:
     [
         ("routes", "tool", "CALLS__TOOL__STEP_TIMEOUT_S", "7", "timeout: 20s", "timeout: 7s"),
         ("routes", "tool", "TOOL__PORT", "9000", "number: 7403", "number: 9000"),
-        ("destinations", "tool", "BULKHEAD__DATA__PERMITS", "52", "Requests: 140", "Requests: 165"),
+        ("destinations", "tool", "BULKHEAD__DATA__PERMITS", "52", "Requests: 165", "Requests: 190"),
         ("destinations", "model", "BULKHEAD__CORE__PERMITS", "16", "Requests: 80", "Requests: 20"),
         ("access", "tool-calls-from-domain", "TOOL__PORT", "9000", "- '7403'", "- '9000'"),
     ],

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from gateway.manifests.rendering import render
 from gateway.manifests.rendering.render import SETTINGS
@@ -18,6 +19,8 @@ from tests.requirements import requirement
 pytestmark = requirement("plan:shipped")
 
 K8S = Path(__file__).resolve().parents[4] / "k8s"
+MANY = Traffic.model_validate({"qps": 16.2, "peak_factor": 3})
+"""1.4 million runs a day."""
 EVERY_TOOL = Traffic.model_validate({"qps": 50, "external": {"calls": 0.2}})
 CONFIGURATIONS: list[Mapping[str, str]] = [
     {},
@@ -88,3 +91,20 @@ def test_sidecars_let_pass_what_is_planned(variables: Mapping[str, str]) -> None
         (each.callee, pools[each.callee].get("http2MaxRequests", 0)) for each in plan.connections
     ]
     assert pools[GATEWAY] == {}
+
+
+def test_the_cluster_is_large_enough_for_a_million_runs_a_day() -> None:
+    plan = make_plan(MANY, configured({}))
+    bodies = yaml.safe_load_all((K8S / "components/redis/redis.yaml").read_text(encoding="utf-8"))
+    (pod,) = (b["spec"]["template"]["spec"] for b in bodies if b["kind"] == "Deployment")
+    (redis,) = pod["containers"]
+    most_mib = int(redis["args"][redis["args"].index("--maxmemory") + 1].removesuffix("mb"))
+    memory = redis["resources"]["limits"]["memory"]
+
+    assert [pool for pool in plan.pools if pool.too_small] == []
+    assert most_mib == MANY.redis.maxmemory_mib
+    assert plan.stores.memory_mib <= most_mib
+    # Redis takes more than its keys: fragments, and buffers of clients.
+    assert memory == redis["resources"]["requests"]["memory"] == "2Gi"
+    assert most_mib <= 0.75 * 2048
+    assert {tier.max_pods for tier in plan.tiers if tier.max_pods > 6} == set()
