@@ -34,6 +34,8 @@ def _scaler(document: Document, cluster: Cluster) -> Iterator[Finding]:
         ),
         None,
     )
+    if target is None and (kind, name, namespace_of(document)) in _made_by_mesh(cluster):
+        return
     if target is None:
         yield violation(
             "scaler-scales",
@@ -74,6 +76,14 @@ def _metric(document: Document, target: Document, metric: Mapping[str, Any]) -> 
             f"{source.get('container')} requests, which requests none; set "
             f"resources.requests.{resource} there",
         )
+
+
+def _made_by_mesh(cluster: Cluster) -> set[tuple[str, str, str]]:
+    """Return the Deployments that the mesh makes for Gateways: each is called GATEWAY-CLASS."""
+    return {
+        ("Deployment", f"{each.name}-{each.at('spec', 'gatewayClassName')}", namespace_of(each))
+        for each in cluster.of_kind("Gateway")
+    }
 
 
 def _named(cluster: Cluster) -> Iterator[str]:

@@ -85,3 +85,36 @@ def test_a_route_that_none_takes_is_told(
     (text,) = found(EDGE.replace(*change), tmp_path)
 
     assert words in text
+
+
+SCALER = """\
+---
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: edge, namespace: edge}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: edge-istio}
+  minReplicas: 2
+  maxReplicas: 6
+"""
+
+
+@requirement("check:manifests")
+@pytest.mark.parametrize(
+    ("change", "is_found"),
+    [
+        (("", ""), False),
+        (("name: edge-istio", "name: edge-envoy"), True),
+        (("kind: Deployment", "kind: StatefulSet"), True),
+        (("namespace: edge}\nspec:\n  scale", "namespace: hops}\nspec:\n  scale"), True),
+    ],
+)
+def test_pods_that_the_mesh_makes_for_a_gateway_can_be_scaled(
+    change: tuple[str, str], is_found: bool, tmp_path: Path
+) -> None:
+    edge = EDGE.replace("spec:\n  listeners", "spec:\n  gatewayClassName: istio\n  listeners")
+    text = (edge + SCALER).replace(*change, 1)
+
+    rules = {each.rule for each in checked(text, tmp_path).findings}
+
+    assert ("scaler-scales" in rules) == is_found
