@@ -10,6 +10,7 @@ from gateway.manifests.callees import callee_findings
 from gateway.manifests.cluster import Cluster, ignored
 from gateway.manifests.documents import Reading
 from gateway.manifests.doors import door_findings
+from gateway.manifests.edge import edge_findings
 from gateway.manifests.embedded import embedded_in, several
 from gateway.manifests.hosts import host_findings
 from gateway.manifests.meshed import mesh_findings
@@ -52,6 +53,8 @@ RULES = {
     "target-port-there": "every port of a service leads to one of its pods",
     "hosts-there": "every rule of the mesh is for a host that is there",
     "routes-attached": "every route from outside hangs on a listener that takes it",
+    "edge-keeps-orders": "nobody outside comes to what is for operators",
+    "edge-right-door": "every route from outside comes to the door that speaks as it does",
     "pods-in-mesh": "the pods are in the mesh whose rules are written",
     "callees-there": "every hop finds those that it calls",
     "accounts-there": "every pod runs as an account that is there",
@@ -142,6 +145,7 @@ def _findings(
     yield from pool_findings(cluster, tree)
     yield from pod_findings(pods)
     yield from door_findings(cluster, tree.config)
+    yield from edge_findings(cluster, tree.config)
     yield from name_findings(cluster)
     yield from value_findings(cluster)
     # What the files of a kustomization say of each other holds once it has put them together.

@@ -18,9 +18,11 @@ from gateway.manifests.pod_configs import read_pods
 from services.runtime.config import load_config
 from tests.requirements import requirement
 from tests.unit.gateway.manifests.breaking import SUITE
+from tests.unit.gateway.manifests.test_absent import WHOLE
 from tests.unit.gateway.manifests.test_access import DENY_ALL, MESH, NETWORK, PODS
 from tests.unit.gateway.manifests.test_attached import EDGE
 from tests.unit.gateway.manifests.test_callees import TWO_HOPS
+from tests.unit.gateway.manifests.test_edge import ROUTES
 from tests.unit.gateway.manifests.test_meshed import MESHED
 from tests.unit.gateway.manifests.test_patches import OVERLAY, laid_out
 
@@ -53,7 +55,7 @@ def spoiled(document: Document, path: tuple[str | int, ...], junk: Any) -> Docum
 
 
 @requirement("check:manifests")
-@pytest.mark.parametrize("text", [SUITE, GRAPH, EDGE, TWO_HOPS, MESHED])
+@pytest.mark.parametrize("text", [SUITE, GRAPH, EDGE, TWO_HOPS, MESHED, ROUTES, WHOLE])
 def test_nothing_in_a_manifest_ends_the_check(text: str, tmp_path: Path) -> None:
     documents = read_text("suite.yaml", text).documents
     config = load_config(Path("/dev/null"), {})
