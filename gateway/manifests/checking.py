@@ -47,6 +47,7 @@ RULES = {
     "grace-holds-runs": "a pod has the time to finish its runs",
     "drain-holds-runs": "a hop finishes its runs when it is told to stop",
     "pods-leave-first": "a pod leaves before it refuses",
+    "pods-listen": "every pod listens where its callers come to",
     "probes-by-name": "every probe asks for what it means",
     "grpc-named": "every port says that it is gRPC",
     "pods-selected": "every selector selects what it is meant for",

@@ -3,12 +3,16 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gateway.manifests.cluster import Cluster
-from gateway.manifests.documents import Document, items
+from gateway.manifests.cluster import Cluster, Workload
+from gateway.manifests.documents import Document, items, table
 from gateway.manifests.hops import hop_of
+from gateway.manifests.labels import contains, namespace_of, pod_labels
 from gateway.manifests.lengths import seconds
 from gateway.manifests.pools import idle_findings
-from services.runtime.checks.finding import Finding, Severity
+from gateway.manifests.rendering.names import GRPC
+from gateway.manifests.rendering.pods import ports
+from gateway.manifests.selectors import container_ports
+from services.runtime.checks.finding import Finding, Severity, violation
 from services.runtime.config import Config
 
 GRPC_PROTOCOLS = ("grpc", "kubernetes.io/h2c")
@@ -28,6 +32,7 @@ def door_findings(cluster: Cluster, config: Config) -> Iterator[Finding]:
         hop = hop_of(document.name)
         if hop is not None:
             yield from _protocol(document, config.port(hop))
+            yield from _targets(document, hop, cluster, ports(hop, config))
         yield from _annotations(document, heartbeat_s)
     for document in cluster.of_kind("Ingress"):
         yield from _annotations(document, heartbeat_s)
@@ -50,6 +55,49 @@ def _protocol(document: Document, number: int) -> Iterator[Finding]:
                 "mesh balances connections and not calls, and ejects nobody; set appProtocol: grpc"
             ),
         )
+
+
+def _targets(
+    service: Document, hop: str, cluster: Cluster, doors: Mapping[str, int]
+) -> Iterator[Finding]:
+    """Look where the ports lead that callers of a hop ask at."""
+    selector = table(service.body, "spec", "selector")
+    chosen = [
+        each
+        for each in cluster.workloads
+        if each.hop == hop
+        and selector
+        and namespace_of(each.document) == namespace_of(service)
+        and contains(pod_labels(each.document), selector)
+    ]
+    for port in items(service.at("spec"), "ports"):
+        door = _door(port, doors)
+        for workload in chosen if door is not None else ():
+            number = _number(port.get("targetPort", port.get("port")), workload)
+            if number not in (None, door):
+                yield violation(
+                    "target-port-there",
+                    f"{service.where}: port {port.get('port')} leads to {number} of "
+                    f"{workload.document.kind} {workload.document.name}, and {hop} answers it at "
+                    f"{door}; name that in targetPort",
+                )
+
+
+def _door(port: Mapping[str, Any], doors: Mapping[str, int]) -> int | None:
+    """Return the door that a port of a Service is meant for; None for another."""
+    if port.get("appProtocol") in GRPC_PROTOCOLS:
+        return doors[GRPC]
+    named = doors.get(str(port.get("name")))
+    return next((each for each in doors.values() if each == port.get("port")), named)
+
+
+def _number(target: Any, workload: Workload) -> int | None:
+    """Return the port that a target means in a pod; None when it is not known."""
+    if isinstance(target, int):
+        return target
+    declared = container_ports(workload.document)
+    found = (each.get("containerPort") for each in declared if each.get("name") == target)
+    return next((each for each in found if isinstance(each, int)), None)
 
 
 def _annotations(document: Document, heartbeat_s: float) -> Iterator[Finding]:

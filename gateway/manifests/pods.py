@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from ipaddress import ip_address
 from typing import Any
 
 from gateway.manifests.cluster import Workload
@@ -10,7 +11,7 @@ from gateway.manifests.documents import at
 from gateway.manifests.hops import longest_s, service_names
 from gateway.manifests.pod_configs import Pod
 from services.runtime.checks.finding import Finding, violation, warning
-from services.runtime.config import Config, ConfigError
+from services.runtime.config import PREFIX, Config, ConfigError
 
 LIVENESS, READINESS = "liveness", "readiness"
 """The names under which every hop answers `grpc.health.v1`."""
@@ -27,10 +28,31 @@ def pod_findings(pods: Iterable[Pod]) -> Iterator[Finding]:
             continue
         workload = pod.settings.workload
         try:
+            yield from _listening(pod, pod.config)
             yield from _grace(workload, pod.config)
             yield from _probes(workload, pod.config)
         except ConfigError as error:
             yield violation("settings-readable", f"{pod.where}: {error}")
+
+
+def _listening(pod: Pod, config: Config) -> Iterator[Finding]:
+    """Look where the hop of a pod listens: its kubelet and its callers come from outside of it."""
+    variable = f"{PREFIX}{pod.hop.upper()}__HOST"
+    host = config.hop(pod.hop).host
+    # A pod may take its own address, which nobody knows here.
+    if variable not in pod.settings.unknown and not _is_outside(host):
+        yield violation(
+            "pods-listen",
+            f"{pod.where}: it listens at {host!r}, where nobody outside of the pod reaches it, or "
+            f"nothing of its own is; set {variable} to 0.0.0.0",
+        )
+
+
+def _is_outside(host: str) -> bool:
+    try:
+        return not ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
 
 
 def _grace(workload: Workload, config: Config) -> Iterator[Finding]:

@@ -33,6 +33,7 @@ spec:
     - route: [{destination: {host: gateway}}]
       timeout: 120s
 """
+LEVEL = "{name: SIXHOP_LOG__LEVEL, value: warning}"
 CASES = [
     # Routes.
     (V, "stream-not-cut", (ROUTING, ROUTING + "      timeout: 15s\n"), "15 s cuts the stream of"),
@@ -123,7 +124,21 @@ CASES = [
         ("          livenessProbe: {grpc: {port: 7401, service: liveness}}\n", ""),
         "without a livenessProbe",
     ),
+    (V, "pods-listen", ('host = "0.0.0.0"', 'host = "127.0.0.1"'), "it listens at '127.0.0.1'"),
+    (V, "pods-listen", ('    host = "0.0.0.0"\n', ""), "set SIXHOP_ROUTING__HOST to 0.0.0.0"),
+    (V, "pods-listen", ('host = "0.0.0.0"', 'host = "routing"'), "it listens at 'routing'"),
+    (V, "pods-listen", ('host = "0.0.0.0"', 'host = "::1"'), "it listens at '::1'"),
+    (V, "pods-listen", (LEVEL, "{name: SIXHOP_ROUTING__HOST, value: localhost}"), "'localhost'"),
     # Doors.
+    (V, "target-port-there", ("targetPort: grpc", "targetPort: metrics"), "leads to 9090 of"),
+    (V, "target-port-there", ("targetPort: grpc", "targetPort: 9090"), "answers it at 7401"),
+    (
+        V,
+        "target-port-there",
+        ("port: 7401, appProtocol: grpc, targetPort: grpc",
+         "port: 80, appProtocol: grpc, targetPort: metrics"),
+        "port 80 leads to 9090",
+    ),
     (V, "grpc-named", (", appProtocol: grpc", ""), "port 7401 does not say that it is gRPC"),
     (V, "grpc-named", ("appProtocol: grpc", "appProtocol: http"), "set appProtocol: grpc"),
     (V, "idle-holds-heartbeats", ("stream_idle_timeout: 300s", "stream_idle_timeout: 1s"), "1 s"),
@@ -178,6 +193,9 @@ def test_one_wrong_line_is_found_and_told(
         (ROUTING, ROUTING + "      timeout: 120s\n"),
         ("appProtocol: grpc", "appProtocol: kubernetes.io/h2c"),
         ("name: main, port: 7401, appProtocol: grpc", "name: grpc-main, port: 7401"),
+        ('host = "0.0.0.0"', 'host = "::"'),
+        (LEVEL, "{name: SIXHOP_ROUTING__HOST, valueFrom: {fieldRef: {fieldPath: status.podIP}}}"),
+        ("port: 7401, appProtocol: grpc, targetPort", "port: 80, appProtocol: grpc, targetPort"),
         ("service: readiness", "service: sixhop.routing.v1.RoutingService"),
         ("sleep: {seconds: 5}", 'exec: {command: [sh, -c, "sleep 5"]}'),
         ("stream_idle_timeout: 300s", "stream_idle_timeout: 0s"),

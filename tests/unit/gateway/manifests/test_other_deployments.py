@@ -23,6 +23,7 @@ spec:
           volumeMounts: [{name: settings, mountPath: /etc/sixhop}]
           env:
             - {name: SIXHOP_CONFIG, value: /etc/sixhop/sixhop.toml}
+            - {name: SIXHOP_MODEL_BACKUP__HOST, value: "::"}
             - {name: SIXHOP_MODEL_BACKUP__DRAIN_TIMEOUT_S, value: "116"}
           lifecycle: {preStop: {sleep: {seconds: 5}}}
           readinessProbe: {grpc: {port: PORT, service: readiness}}
