@@ -8,6 +8,7 @@ from gateway.manifests.cluster import Cluster, Workload
 from gateway.manifests.hops import looks, methods, runtime_methods
 from gateway.manifests.labels import namespace_of
 from gateway.manifests.networks import Networks
+from gateway.manifests.rendering.outside import places
 from services.runtime.checks.finding import Finding, violation
 from services.runtime.config import Config
 from services.runtime.topology import EDGES, GATEWAY
@@ -67,6 +68,7 @@ def access_findings(cluster: Cluster, config: Config) -> Iterator[Finding]:
             yield from _in_network(pair, network, config.port(pair.callee.hop))
         for workload in cluster.workloads:
             yield from _reachable(workload, network, config.port(workload.hop), cluster.in_mesh)
+            yield from _addresses(workload, network, config)
 
 
 def _pairs(cluster: Cluster) -> Iterator[_Pair]:
@@ -150,6 +152,22 @@ def _reachable(
                 "network-is-call-graph",
                 f"{document.where}: no egress of a NetworkPolicy leads to {what}; allow port "
                 f"{number} of {protocol}",
+            )
+
+
+def _addresses(workload: Workload, network: Networks, config: Config) -> Iterator[Finding]:
+    """Yield the addresses of others that a hop is told to call and cannot reach.
+
+    Of names nothing is said: nobody here knows where they lead.
+    """
+    document = workload.document
+    for place in places(workload.hop, config):
+        if place.block and not network.lets_out_to(document, place.block, place.port):
+            yield violation(
+                "network-is-call-graph",
+                f"{document.where}: its configuration names {place.host}, and no egress of a "
+                f"NetworkPolicy leads there at port {place.port}; allow ipBlock {place.block}, or "
+                "run `sixhop k8s render`",
             )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any
 
 from gateway.manifests.documents import Document, at, items, texts
@@ -33,6 +34,13 @@ class Networks:
         return rules is None or any(
             _port(rule, port, _TCP, callee) and self._peer(rule, "to", callee, caller)
             for rule in rules
+        )
+
+    def lets_out_to(self, caller: Document, block: str, port: int) -> bool:
+        """Tell whether a pod may reach an address, written as the block of it (`10.1.2.3/32`)."""
+        rules = self._rules(caller, _EGRESS, "egress")
+        return rules is None or any(
+            _port(rule, port, _TCP, None) and _holds(rule, ip_network(block)) for rule in rules
         )
 
     def lets_out_anywhere(self, caller: Document, port: int, protocol: str) -> bool:
@@ -79,6 +87,22 @@ def _directions(policy: Document) -> Sequence[str]:
     if said:
         return said
     return [_INGRESS, *([_EGRESS] if policy.at("spec", "egress") else [])]
+
+
+def _holds(rule: Mapping[str, Any], wanted: IPv4Network | IPv6Network) -> bool:
+    peers = items(rule, "to")
+    return not peers or any(
+        _covers(at(peer, "ipBlock", "cidr"), wanted)
+        and not any(_covers(each, wanted) for each in texts(peer, "ipBlock", "except"))
+        for peer in peers
+    )
+
+
+def _covers(block: Any, wanted: IPv4Network | IPv6Network) -> bool:
+    try:
+        return wanted.network_address in ip_network(str(block), strict=False)
+    except ValueError:
+        return False  # No block, or one that the cluster refuses.
 
 
 def _port(rule: Mapping[str, Any], number: int, protocol: str, pods: Document | None) -> bool:

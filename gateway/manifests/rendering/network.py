@@ -12,7 +12,7 @@ from gateway.manifests.rendering.names import (
     labelled,
     object_name,
 )
-from gateway.manifests.rendering.outside import places
+from gateway.manifests.rendering.outside import Place, places
 from gateway.manifests.rendering.pods import metrics_port, ports
 from services.runtime.config import Config
 from services.runtime.topology import EDGES, GATEWAY
@@ -74,9 +74,16 @@ def _egress(hop: str, config: Config) -> Iterator[Body]:
             "ports": _tcp(config.port(callee)),
         }
     for place in places(hop, config):
-        outside = {"ipBlock": {"cidr": "0.0.0.0/0", "except": list(PRIVATE)}}
-        inside = {"namespaceSelector": _named(place.namespace)}
-        yield {"to": [inside if place.namespace else outside], "ports": _tcp(place.port)}
+        yield {"to": [_peer(place)], "ports": _tcp(place.port)}
+
+
+def _peer(place: Place) -> Body:
+    if place.namespace:
+        return {"namespaceSelector": _named(place.namespace)}
+    if place.block:
+        # Whoever writes an address means it, a private one as well.
+        return {"ipBlock": {"cidr": place.block}}
+    return {"ipBlock": {"cidr": "0.0.0.0/0", "except": list(PRIVATE)}}
 
 
 def _dns() -> Body:

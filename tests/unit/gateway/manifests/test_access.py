@@ -222,3 +222,43 @@ def test_ports_may_be_named_and_namespaces_chosen(tmp_path: Path) -> None:
 
     assert network_found(named, tmp_path) == network_found(chosen, tmp_path) == []
     assert all("no ingress" in text for text in network_found(wrong, tmp_path))
+
+
+def outwards(peer: str) -> str:
+    return f"""---
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {{name: model-out, namespace: sixhop}}
+spec:
+  podSelector: {{matchLabels: {{app: model}}}}
+  policyTypes: [Egress]
+  egress: [{{to: [{peer}], ports: [{{port: 8000}}]}}]
+"""
+
+
+@requirement("check:call-graph")
+@pytest.mark.parametrize(
+    ("peer", "is_open"),
+    [
+        ("{ipBlock: {cidr: 10.1.2.3/32}}", True),
+        ("{ipBlock: {cidr: 10.0.0.0/8, except: [10.2.0.0/16]}}", True),
+        ("{ipBlock: {cidr: 0.0.0.0/0, except: [10.0.0.0/8, 192.168.0.0/16]}}", False),
+        ("{ipBlock: {cidr: 10.1.2.4/32}}", False),
+        ("{ipBlock: {cidr: '::/0'}}", False),
+        ("{podSelector: {}}", False),
+    ],
+)
+def test_an_address_of_a_provider_is_reached(peer: str, is_open: bool, tmp_path: Path) -> None:
+    text = PODS + "".join(NETWORK) + outwards(peer)
+
+    def told(url: str) -> list[str]:
+        report = checked(text, tmp_path, MODEL__BASE_URL=url)
+        rule = "network-is-call-graph"
+        return [each.text for each in report.findings if each.rule == rule]
+
+    assert told("http://llm.internal:8000/v1") == told("http://127.0.0.1:8001/v1") == []
+    shut = told("http://10.1.2.3:8000/v1")
+    assert [("10.1.2.3" in text, "allow ipBlock 10.1.2.3/32" in text) for text in shut] == (
+        [] if is_open else [(True, True)]
+    )
+    assert len(told("http://10.1.2.3:8001/v1")) == 1

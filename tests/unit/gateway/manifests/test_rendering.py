@@ -2,36 +2,15 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
-from gateway.manifests.rendering import render
-from gateway.manifests.rendering.render import SETTINGS, differences, rendered, write
-from services.runtime.config import Config, load_config
+from gateway.manifests.rendering.render import differences, rendered, write
+from services.runtime.config import Config
 from services.runtime.topology import EDGES, GATEWAY, LLM
 from tests.requirements import requirement
-
-K8S = Path(__file__).resolve().parents[4] / "k8s"
-Object = Mapping[str, Any]
-
-
-def configured(**variables: str) -> Config:
-    """Return the configuration that ships, with some settings over it."""
-    return load_config(K8S / SETTINGS, {f"SIXHOP_{name}": text for name, text in variables.items()})
-
-
-def objects(file: str, config: Config, folder: Path = K8S) -> list[Object]:
-    """Return the objects of one file."""
-    return list(render.objects(config, folder)[Path(file)])
-
-
-def named(name: str, found: list[Object]) -> Object:
-    """Return the specification of the object of a name."""
-    (one,) = (each for each in found if each["metadata"]["name"] == name)
-    specification: Object = one["spec"]
-    return specification
+from tests.unit.gateway.manifests.made import K8S, Object, configured, named, objects
 
 
 @requirement("cluster:generated")
@@ -139,64 +118,6 @@ def test_both_sides_of_the_network_name_the_same_edges() -> None:
     graph = {(a.replace("_", "-"), b.replace("_", "-")) for a, b in edges}
     asks = {(GATEWAY, callee) for callee in hops if callee != GATEWAY}
     assert into == out_of == graph | asks
-
-
-@requirement("cluster:edges")
-def test_a_proxy_knows_whom_its_hop_calls() -> None:
-    found = objects("components/istio/generated/egress.yaml", configured())
-
-    (egress,) = named("tool", found)["egress"]
-    (of_a_model,) = named("model", found)["egress"]
-    assert egress["hosts"] == [
-        "./model.sixhop.svc.cluster.local",
-        "./model-backup.sixhop.svc.cluster.local",
-    ]
-    assert of_a_model["hosts"] == ["./llm.example.com"]
-    assert named("outside-tls-443", found)["hosts"] == ["llm-backup.example.com", "llm.example.com"]
-
-
-def test_a_model_that_is_shipped_is_nobody_outside() -> None:
-    config = configured(MODEL__BASE_URL="embedded", MODEL_BACKUP__BASE_URL="")
-    found = objects("components/istio/generated/egress.yaml", config)
-
-    assert named("model", found)["egress"] == [{"hosts": ["~/*"]}]
-    assert "ServiceEntry" not in {each["kind"] for each in found}
-
-
-def egress_of(hop: str, config: Config) -> Object:
-    """Return the last place that the network lets a hop reach."""
-    policy = named(hop, objects("base/generated/network.yaml", config))
-    last: Object = policy["egress"][-1]
-    return last
-
-
-@requirement("cluster:edges")
-def test_a_model_of_the_same_cluster_is_reached_where_it_is() -> None:
-    config = configured(MODEL__BASE_URL="http://vllm.models.svc:8000/v1")
-    found = objects("components/istio/generated/egress.yaml", config)
-
-    assert named("model", found)["egress"] == [{"hosts": ["models/vllm.models.svc.cluster.local"]}]
-    assert "vllm" not in str([each for each in found if each["kind"] == "ServiceEntry"])
-    label = {"kubernetes.io/metadata.name": "models"}
-    assert egress_of("model", config) == {
-        "to": [{"namespaceSelector": {"matchLabels": label}}],
-        "ports": [{"protocol": "TCP", "port": 8000}],
-    }
-
-
-@requirement("cluster:edges")
-def test_whoever_signs_tokens_is_reached_by_the_gateway_alone() -> None:
-    config = configured(
-        GATEWAY__JWT__JWKS_URL="https://login.example.com:8443/keys",
-        GATEWAY__JWT__ISSUER="https://login.example.com/",
-        GATEWAY__JWT__AUDIENCE="sixhop",
-    )
-    found = objects("components/istio/generated/egress.yaml", config)
-
-    assert "./login.example.com" in named("gateway", found)["egress"][0]["hosts"]
-    assert "login" not in str(named("routing", found))
-    assert named("outside-tls-8443", found)["hosts"] == ["login.example.com"]
-    assert egress_of("gateway", config)["ports"] == [{"protocol": "TCP", "port": 8443}]
 
 
 # Numbers.
