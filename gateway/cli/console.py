@@ -1,5 +1,6 @@
 """Opens consoles, and makes text of others safe to show."""
 
+import errno
 import json
 import os
 import re
@@ -11,6 +12,8 @@ from typing import Any, TextIO
 from rich import box
 from rich.console import Console
 from rich.table import Table
+
+from gateway.cli.problem import FailedError
 
 PIPED_WIDTH = 120
 """Columns when nobody looks at a terminal: enough for every table."""
@@ -60,11 +63,20 @@ def tolerate_any_text() -> None:
 
 @contextmanager
 def until_reader_leaves() -> Iterator[None]:
-    """End the block quietly when nobody reads what it writes any more, as with `| head -1`."""
+    """End the block quietly when nobody reads what it writes any more, as with `| head -1`.
+
+    Raises:
+        FailedError: the output goes where there is no room left.
+    """
     try:
         yield
     except BrokenPipeError:
         silence_stdout()
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        silence_stdout()
+        raise FailedError("no space is left where the output goes; write it elsewhere") from None
 
 
 def silence_stdout() -> None:

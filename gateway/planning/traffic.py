@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from gateway.sizes import CPU_RATIO
 from services.runtime.call import Group
@@ -23,13 +23,20 @@ TOOL_GROUPS = (Group.CORE, Group.DATA, Group.AUXILIARY, Group.EXTERNAL)
 """The groups that tools belong to."""
 SECTION = "traffic"
 _RAREST = 1e-3
+_NO_NUMBERS = ("float_type", "int_type")
 TAIL = 3.0
 """How many times the median the 99th percentile of a provider is taken for: a choice."""
 # Settings are named as in a configuration; these stand in no section, and in no variable.
 _NAMES = re.compile(r"\[traffic\] | \(SIXHOP_[A-Z0-9_]+\)|(?<=\[)traffic\.")
 
 
-class Spread(Section):
+class Numbers(Section):
+    """Is the base of every table here: a text or a truth value is no number."""
+
+    model_config = ConfigDict(strict=True)
+
+
+class Spread(Numbers):
     """Says how long something takes, as a lognormal spread by two of its percentiles."""
 
     p50_s: float = Field(gt=0, le=600)
@@ -45,7 +52,7 @@ class Spread(Section):
         return self
 
 
-class HopCost(Section):
+class HopCost(Numbers):
     """Says what one call costs a hop.
 
     The defaults were measured by `benchmarks/run_cost.py` on 2026-11-30, four runs at a time on two
@@ -67,7 +74,7 @@ class HopCost(Section):
     """Cores that one pod can use: one, because one interpreter runs one thread at a time."""
 
 
-class ToolCost(Section):
+class ToolCost(Numbers):
     """Says how often tools of a group are called, and what that costs."""
 
     calls: float = Field(ge=0, le=1_000)
@@ -81,7 +88,7 @@ class ToolCost(Section):
     """How long it waits for what is not in the suite; unset for nothing."""
 
 
-class SidecarCost(Section):
+class SidecarCost(Numbers):
     """Says what a sidecar costs; all zero where there is no mesh."""
 
     cpu_ms: float = Field(default=0.3, ge=0, le=1_000)
@@ -96,7 +103,7 @@ class SidecarCost(Section):
     """Its worker threads; each keeps connections of its own. Istio starts two."""
 
 
-class EjectionRule(Section):
+class EjectionRule(Numbers):
     """Says when a sidecar ejects a pod, as the DestinationRules do."""
 
     consecutive_errors: int = Field(default=3, ge=1, le=20)
@@ -120,7 +127,7 @@ class EjectionRule(Section):
         return self
 
 
-class RedisCost(Section):
+class RedisCost(Numbers):
     """Says what a Redis carries, and how runs use it."""
 
     commands_per_s: float = Field(default=75_000.0, gt=0, le=1e8)
@@ -141,7 +148,7 @@ class RedisCost(Section):
     nothing known of its dependencies, and some fifty bytes for each of them."""
 
 
-class Traffic(Section):
+class Traffic(Numbers):
     """Says what comes and what is wanted."""
 
     qps: float = Field(gt=0, le=1e7)
@@ -275,6 +282,9 @@ def read_traffic(path: Path | None, options: Mapping[str, Any]) -> Traffic:
         return Traffic.model_validate(table)
     except ValidationError as error:
         told = _NAMES.sub("", describe(SECTION, Traffic, error))
+        problem = error.errors(include_url=False)[0]
+        if problem["type"] in _NO_NUMBERS and isinstance(problem["input"], str):
+            told += ", without quotes"
         raise ConfigError(f"{told} (in {path}, or an option)" if path else told) from None
 
 

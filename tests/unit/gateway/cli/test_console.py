@@ -13,6 +13,7 @@ from gateway.cli.console import (
     until_reader_leaves,
     write_json,
 )
+from gateway.cli.problem import FailedError
 
 
 @pytest.mark.parametrize(
@@ -80,3 +81,11 @@ def test_a_reader_that_leaves_ends_the_showing_and_not_the_command(
         write_json(LeftReader(), {})
 
     assert silenced == [True, True]
+
+
+def test_output_that_finds_no_space_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        monkeypatch.setattr("sys.stdout", full)
+
+        with pytest.raises(FailedError, match="no space is left"), until_reader_leaves():
+            write_json(full, {"a": 1})

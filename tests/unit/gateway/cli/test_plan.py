@@ -193,6 +193,13 @@ def test_what_cannot_be_read_is_refused_with_what_to_write(
         ("[routing]\ncpu = 5\n", "[routing] cpu is not a setting; did you mean cpu_ms?"),
         ("[data]\ncalls = -1\n", "[data] calls = -1: write a number from 0 to 1000"),
         ("llm = 5\n", "llm = 5: write a table"),
+        ('peak_factor = "10"\n', "peak_factor = 10: write a number from 1 to 100, without quotes"),
+        ("[routing]\ncpu_ms = true\n", "cpu_ms = true: write a number from 0 to 60000"),
+        ("[sidecar]\nworkers = true\n", "workers = true: write a whole number from 1 to 128"),
+        (
+            "[data]\nwaits = {p50_s = '1', p99_s = 2}\n",
+            "[data] waits has 1: write a number, without quotes",
+        ),
         ("[ejection]\nfailing_ratio = 0.01\n", "write 0.10 or more"),
         ("qps = \n", "traffic.toml cannot be read"),
     ],
