@@ -15,10 +15,10 @@ python -m pip --python "$work/tools/bin/python" --quiet --disable-pip-version-ch
 
 python -m venv --without-pip "$target"
 into_target() {
-  "$work/tools/bin/uv" pip install --quiet --python "$target/bin/python" --no-deps "$@"
+  python -m pip --python "$target/bin/python" --quiet --disable-pip-version-check install --no-deps "$@"
 }
 for lock in "$here/runtime.lock" "$@"; do
   into_target --only-binary :all: --require-hashes --requirement "$lock"
 done
 into_target --no-index "$work"/dist/*.whl
-"$work/tools/bin/uv" pip check --quiet --python "$target/bin/python"
+python -m pip --python "$target/bin/python" --disable-pip-version-check check
