@@ -34,7 +34,9 @@ def _scaler(document: Document, cluster: Cluster) -> Iterator[Finding]:
         ),
         None,
     )
-    if target is None and (kind, name, namespace_of(document)) in _made_by_mesh(cluster):
+    named = (kind, name, namespace_of(document))
+    # Compared one by one: a manifest may hold anything, and not all of that has a hash.
+    if target is None and any(named == made for made in _made_by_mesh(cluster)):
         return
     if target is None:
         yield violation(

@@ -15,7 +15,7 @@ from sixhop.tool.v1 import tool_pb2
 from sixhop.tool.v1.tool_pb2_grpc import ToolServiceStub
 from tests.e2e.budgets import TOLERANCE_RATIO, TOLERANCE_S, allowed_s
 from tests.e2e.mesh.calls import Clients, clients_of, tally
-from tests.e2e.mesh.cases import CASES, DEADLINE_S, SETTINGS, run
+from tests.e2e.mesh.cases import CASES, DEADLINE_S, PLACES, SETTINGS, run
 from tests.e2e.mesh.house import House, running_house
 from tests.e2e.mesh.kubelet import looking_after, seconds_until
 from tests.e2e.mesh.manifests import production
@@ -117,7 +117,7 @@ async def test_a_group_of_tools_is_executed_by_pods_of_its_own(
     callers = house.callers(TOOL)
     await until(lambda: all(each.endpoints("outbound|7403||tool-data") for each in callers))
 
-    told = await clients.ask_often("store", 12, DEADLINE_S)
+    told = await clients.ask_often("store", 12, DEADLINE_S, width=PLACES // 2)
 
     after = [pod.arrival_count for pod in (*others, apart)]
     assert all(each.served for each in told), tally(told)
