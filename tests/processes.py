@@ -18,6 +18,29 @@ SHARED: set[int] = set()
 one in takes it out, once it has ended."""
 
 
+def end_process(process: "subprocess.Popen[bytes]") -> None:
+    """Make sure that a shared process is gone: wake it, ask it, kill it."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGCONT)
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+    process.wait(STOP_TIMEOUT_S)
+    SHARED.discard(process.pid)
+
+
+def end_all(children: "Sequence[Child]") -> None:
+    """End processes in their order, each of which may take its time while the others do."""
+    for child in children:
+        if child.alive:
+            child.send(signal.SIGCONT)
+            child.send(signal.SIGTERM)
+    for child in children:
+        child.end()
+
+
 class Child:
     """Is one process of Python, started in the repository with its output in files."""
 
@@ -81,14 +104,7 @@ class Child:
         process = self._process
         if process is None:
             return
-        if process.poll() is None:
-            process.send_signal(signal.SIGCONT)
-            process.send_signal(signal.SIGTERM)
-            try:
-                process.wait(STOP_TIMEOUT_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-        self.wait(STOP_TIMEOUT_S)
+        end_process(process)
 
     def events(self, about: str = "") -> Iterator[dict[str, Any]]:
         """Yield the lines that it has logged since its last start and that hold a text.

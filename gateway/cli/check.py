@@ -12,9 +12,9 @@ from gateway.cli.console import open_console, until_reader_leaves, write_json
 from gateway.cli.hop_health import SILENT, UNREACHABLE
 from gateway.cli.observed import Proposal, observe
 from gateway.cli.parts import naming, plan_problems
-from gateway.cli.pod_check import ask_pods
+from gateway.cli.pod_check import PodHops, ask_pods
 from gateway.cli.problem import EXIT_FAILED, EXIT_OK, EXIT_USAGE
-from gateway.cli.rooms import AskHop, AskRooms, Opinion, ask_hop, ask_rooms, merged
+from gateway.cli.rooms import AskHop, AskRooms, Opinion, ask_rooms, merged
 from gateway.manifests.checking import check_manifests
 from gateway.manifests.cluster import sort_out
 from gateway.manifests.documents import read_manifests
@@ -61,7 +61,7 @@ async def report(
     environ: Mapping[str, str],
     options: CheckOptions,
     ask: AskRooms = ask_rooms,
-    ask_one: AskHop = ask_hop,
+    ask_one: AskHop | None = None,
 ) -> Report:
     """Return all that is found.
 
@@ -69,14 +69,16 @@ async def report(
         environ: the environment that the hops would have.
         options: what to check.
         ask: asks the rooms about the configuration that an environment names.
-        ask_one: asks one hop, with the environment of its pod.
+        ask_one: asks one hop, with the environment of its pod; without it each question is asked
+            once.
     """
     if options.observed:
         named = await _checked(environ, options.config_path, ask)
         return await _with_observed(named, naming(environ, options.config_path), ask)
     if options.manifests is None:
         return await _checked(environ, options.config_path, ask)
-    return await _with_manifests(environ, options.config_path, options.manifests, ask, ask_one)
+    ask_pod = ask_one or PodHops().ask
+    return await _with_manifests(environ, options.config_path, options.manifests, ask, ask_pod)
 
 
 async def _with_manifests(

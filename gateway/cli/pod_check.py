@@ -1,9 +1,11 @@
 """Asks the hop of each pod what it thinks of the settings that its pod gives it."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 
-from gateway.cli.rooms import AskHop, Opinion
+from gateway.cli.rooms import AskHop, Opinion, ask_hop
 from gateway.manifests.pod_configs import Pod
 from services.runtime.checks.finding import Finding, Severity, violation, warning
 from services.runtime.config import CONFIG_VARIABLE, PREFIX
@@ -12,6 +14,36 @@ from services.runtime.setting_text import SECRET_ENDS
 
 UNKNOWN_SECRET = "unknown"
 """Stands for a key that comes from a Secret: that there is one is all that is known."""
+AT_A_TIME = 2
+"""How many hops are asked at once; each is a process that has to load its hop."""
+
+
+class PodHops:
+    """Asks the hops of pods, each question once: most pods are configured alike."""
+
+    def __init__(self, ask: AskHop = ask_hop) -> None:
+        """Take what asks one hop."""
+        self._ask = ask
+        self._places = asyncio.Semaphore(AT_A_TIME)
+        self._locks: defaultdict[tuple[object, ...], asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._told: dict[tuple[object, ...], Opinion] = {}
+
+    async def ask(self, hop: str, environ: Mapping[str, str]) -> Opinion:
+        """Return what a hop says of the environment of its pod, which names a configuration."""
+        question = _question(hop, environ)
+        # One lock a question, so that whoever asks it at the same time waits for the answer.
+        async with self._locks[question]:
+            if question not in self._told:
+                async with self._places:
+                    self._told[question] = await self._ask(hop, environ)
+            return self._told[question]
+
+
+def _question(hop: str, environ: Mapping[str, str]) -> tuple[object, ...]:
+    """Return what an answer depends on: the hop, its variables, and its file by what is in it."""
+    ours = {name: value for name, value in environ.items() if name.startswith(PREFIX)}
+    text = Path(ours.pop(CONFIG_VARIABLE)).read_text(encoding="utf-8")
+    return (hop, text, *sorted(ours.items()))
 
 
 async def ask_pods(

@@ -91,8 +91,7 @@ class Run:
     def take_text(self, text: str) -> int:
         """Take a piece of text; return how many bytes more there are."""
         taken = self.log.add_text(self._at_ms(), text)
-        for bell in self._bells:
-            bell.ring()
+        self.wake()
         return taken
 
     def take_file(self, artifact: artifact_pb2.Artifact, *, keep: bool) -> int:

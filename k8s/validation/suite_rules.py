@@ -1,20 +1,17 @@
 """Holds overlays to `sixhop check --k8s`: nothing may be found, no warning either."""
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from gateway.cli.check import CheckOptions, report
-from gateway.cli.rooms import Opinion, ask_hop
+from gateway.cli.pod_check import PodHops
+from gateway.cli.rooms import Opinion
 from gateway.manifests.documents import read_manifests
 from gateway.manifests.patches import patch_findings
 from k8s.validation.rendering import K8S, Rendered
-from services.runtime.config import CONFIG_VARIABLE, PREFIX
-
-AT_A_TIME = 2
-"""How many hops are asked at once; each is a process that has to load its hop."""
+from services.runtime.config import PREFIX
 
 
 def findings(overlays: Sequence[Rendered], environ: Mapping[str, str]) -> Iterator[str]:
@@ -34,11 +31,12 @@ def patches() -> Iterator[str]:
 
 
 async def _checked(overlays: Sequence[Rendered], environ: Mapping[str, str]) -> list[str]:
-    hops = _Hops()
+    # Most pods of all overlays are configured alike.
+    hops = PodHops()
     return [text for overlay in overlays for text in await _one(overlay, environ, hops)]
 
 
-async def _one(overlay: Rendered, environ: Mapping[str, str], hops: "_Hops") -> list[str]:
+async def _one(overlay: Rendered, environ: Mapping[str, str], hops: PodHops) -> list[str]:
     with TemporaryDirectory(prefix="sixhop-overlay-") as folder:
         file = Path(folder) / f"{overlay.name}.yaml"
         file.write_text(overlay.text, encoding="utf-8")
@@ -50,29 +48,3 @@ async def _one(overlay: Rendered, environ: Mapping[str, str], hops: "_Hops") -> 
 async def _no_rooms(environ: Mapping[str, str]) -> Opinion:
     """Ask nobody about the file alone: each pod is asked about it with what it has besides."""
     return Opinion()
-
-
-class _Hops:
-    """Asks hops, each question once: most pods of all overlays are configured alike."""
-
-    def __init__(self) -> None:
-        self._places = asyncio.Semaphore(AT_A_TIME)
-        self._locks: defaultdict[tuple[object, ...], asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._told: dict[tuple[object, ...], Opinion] = {}
-
-    async def ask(self, hop: str, environ: Mapping[str, str]) -> Opinion:
-        """Return what a hop says of the environment of its pod."""
-        question = _question(hop, environ)
-        # One lock a question, so that whoever asks it at the same time waits for the answer.
-        async with self._locks[question]:
-            if question not in self._told:
-                async with self._places:
-                    self._told[question] = await ask_hop(hop, environ)
-            return self._told[question]
-
-
-def _question(hop: str, environ: Mapping[str, str]) -> tuple[object, ...]:
-    """Return what an answer depends on: the hop, its variables, and its file by what is in it."""
-    ours = {name: value for name, value in environ.items() if name.startswith(PREFIX)}
-    text = Path(ours.pop(CONFIG_VARIABLE)).read_text(encoding="utf-8")
-    return (hop, text, *sorted(ours.items()))

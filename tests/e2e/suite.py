@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from services.runtime.topology import DEPLOYMENTS, DOMAIN, HOPS, MODEL_BACKUP
 from tests.ports import free_ports
-from tests.processes import Child
+from tests.processes import Child, end_all
 
 HERE = Path(__file__).resolve().parent
 START_TIMEOUT_S = 90.0
@@ -212,13 +212,7 @@ class Suite:
 
     def end(self) -> None:
         """End everything, the outer hops first."""
-        children = (*self._children.values(), self._provider_child, self._second_child)
-        for child in children:
-            if child.alive:
-                child.send(signal.SIGCONT)
-                child.send(signal.SIGTERM)
-        for child in children:
-            child.end()
+        end_all((*self._children.values(), self._provider_child, self._second_child))
 
     @property
     def hops(self) -> Sequence[str]:

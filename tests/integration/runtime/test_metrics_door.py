@@ -2,8 +2,6 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import aiohttp
 import pytest
@@ -11,36 +9,13 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from services.runtime.client import open_channel
 from services.runtime.config import ConfigError
-from services.runtime.process import Hop, serving
+from services.runtime.process import serving
 from services.runtime.telemetry import METRIC_INFLIGHT
 from sixhop.model.v1 import model_pb2
-from sixhop.model.v1.model_pb2_grpc import ModelServiceStub, add_ModelServiceServicer_to_server
-from tests.integration.runtime.suite import CLOCK, ScriptedModel, configured, finished
+from sixhop.model.v1.model_pb2_grpc import ModelServiceStub
+from tests.integration.runtime.suite import CLOCK, HeldModel, configured
 from tests.ports import free_port
 from tests.requirements import requirement
-
-
-class Held:
-    """Is a generation that is under way until the test lets it go."""
-
-    def __init__(self) -> None:
-        self.began, self.go_on = asyncio.Event(), asyncio.Event()
-        self.model = ScriptedModel()
-        self.model.generation = self.generation
-
-    async def generation(self) -> AsyncIterator[model_pb2.GenerateResponse]:
-        """Wait, and end well."""
-        self.began.set()
-        await self.go_on.wait()
-        yield finished()
-
-    @asynccontextmanager
-    async def open_hop(self, hop: Hop) -> AsyncIterator[None]:
-        """Open a model hop around it."""
-        add_ModelServiceServicer_to_server(self.model, hop.server)
-        hop.services.append("sixhop.model.v1.ModelService")
-        await hop.health.set_ready()
-        yield
 
 
 async def told(port: int) -> dict[str, float]:
@@ -60,7 +35,7 @@ async def told(port: int) -> dict[str, float]:
 
 @requirement("cluster:metrics")
 async def test_a_hop_tells_how_many_calls_it_has_under_way() -> None:
-    held, port = Held(), free_port()
+    held, port = HeldModel(), free_port()
     config = configured(MODEL__METRICS_PORT=str(port))
     async with serving("model", held.open_hop, config, CLOCK):
         before = await told(port)
@@ -82,4 +57,4 @@ async def test_a_port_that_is_taken_is_named_with_its_setting() -> None:
         port = taken.getsockname()[1]
         config = configured(MODEL__METRICS_PORT=str(port))
         with pytest.raises(ConfigError, match=f"{port} is taken; set SIXHOP_MODEL__METRICS_PORT"):
-            await serving("model", Held().open_hop, config, CLOCK).__aenter__()
+            await serving("model", HeldModel().open_hop, config, CLOCK).__aenter__()

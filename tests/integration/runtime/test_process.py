@@ -31,47 +31,20 @@ from services.runtime.telemetry import configure_logging, get_logger
 from sixhop.model.v1 import model_pb2
 from sixhop.model.v1.model_pb2_grpc import (
     ModelServiceStub,
-    add_ModelServiceServicer_to_server,
 )
 from sixhop.runtime.v1 import runtime_pb2
 from sixhop.runtime.v1.runtime_pb2_grpc import RuntimeServiceStub
 from tests.integration.runtime.suite import (
     CLOCK,
-    ScriptedModel,
+    HeldModel,
     configured,
-    finished,
     running,
-    text,
 )
 from tests.ports import free_port
 from tests.requirements import requirement
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
-
-
-class Slow:
-    """Is a generation that goes on when the test says so."""
-
-    def __init__(self) -> None:
-        self.began, self.go_on = asyncio.Event(), asyncio.Event()
-        self.model = ScriptedModel()
-        self.model.generation = self.generation
-
-    async def generation(self) -> AsyncIterator[model_pb2.GenerateResponse]:
-        """Write a word, wait, end well."""
-        yield text("one")
-        self.began.set()
-        await self.go_on.wait()
-        yield finished()
-
-    @asynccontextmanager
-    async def open_hop(self, hop: Hop) -> AsyncIterator[None]:
-        """Open a model hop around it."""
-        add_ModelServiceServicer_to_server(self.model, hop.server)
-        hop.services.append("sixhop.model.v1.ModelService")
-        await hop.health.set_ready()
-        yield
 
 
 async def generated(channel: grpc.aio.Channel) -> list[str | None]:
@@ -98,7 +71,7 @@ def log() -> Iterator[io.BytesIO]:
 
 @requirement("process:drain")
 async def test_a_draining_hop_finishes_its_streams_and_takes_no_new_call() -> None:
-    slow, config = Slow(), configured()
+    slow, config = HeldModel(), configured()
     async with serving("model", slow.open_hop, config, CLOCK) as hop:
         channel = open_channel(config.address("model"))
         running_call = asyncio.create_task(generated(channel))
@@ -124,7 +97,7 @@ async def test_a_draining_hop_finishes_its_streams_and_takes_no_new_call() -> No
 
 @requirement("process:drain")
 async def test_a_stream_that_outlives_the_drain_is_cut() -> None:
-    slow, config = Slow(), configured()
+    slow, config = HeldModel(), configured()
     async with serving("model", slow.open_hop, config, CLOCK) as hop:
         async with open_channel(config.address("model")) as channel:
             running_call = asyncio.create_task(generated(channel))
@@ -144,7 +117,7 @@ async def test_a_stream_that_outlives_the_drain_is_cut() -> None:
 async def test_a_signal_drains_the_process_and_ends_it_well(
     number: signal.Signals, log: io.BytesIO, tmp_path: Path
 ) -> None:
-    slow, port = Slow(), free_port()
+    slow, port = HeldModel(), free_port()
     file = tmp_path / "sixhop.toml"
     file.write_text(f"[model]\nport = {port}\n", encoding="utf-8")
     work = asyncio.create_task(process.run("model", slow.open_hop, HopSettings, config_path=file))
@@ -166,7 +139,7 @@ async def test_a_signal_drains_the_process_and_ends_it_well(
 
 @requirement("process:port-taken")
 async def test_a_taken_port_is_named_with_the_setting_that_changes_it() -> None:
-    slow, config = Slow(), configured()
+    slow, config = HeldModel(), configured()
     async with serving("model", slow.open_hop, config, CLOCK):
         with pytest.raises(PortTakenError) as caught:
             await serving("model", slow.open_hop, config, CLOCK).__aenter__()
@@ -179,7 +152,7 @@ async def test_a_taken_port_is_named_with_the_setting_that_changes_it() -> None:
 async def test_a_process_that_cannot_have_its_port_ends_with_a_code_of_its_own(
     log: io.BytesIO, tmp_path: Path
 ) -> None:
-    slow, config = Slow(), configured()
+    slow, config = HeldModel(), configured()
     file = tmp_path / "sixhop.toml"
     file.write_text(f"[model]\nport = {config.port('model')}\n", encoding="utf-8")
     async with serving("model", slow.open_hop, config, CLOCK):
@@ -206,7 +179,7 @@ async def test_a_configuration_that_cannot_be_read_is_refused_before_anything_st
     file.write_text(settings, encoding="utf-8")
 
     code = await process.run(
-        "model", Slow().open_hop, HopSettings, config_path=file, check_only=check_only
+        "model", HeldModel().open_hop, HopSettings, config_path=file, check_only=check_only
     )
 
     (line,) = [json.loads(line) for line in log.getvalue().splitlines()]
@@ -226,7 +199,7 @@ async def test_a_configuration_that_cannot_hold_is_refused_before_anything_start
     file.write_text("[calls.model]\nstep_timeout_s = 25\n", encoding="utf-8")
 
     code = await process.run(
-        "model", Slow().open_hop, HopSettings, config_path=file, check_only=check_only
+        "model", HeldModel().open_hop, HopSettings, config_path=file, check_only=check_only
     )
 
     (line,) = [json.loads(line) for line in log.getvalue().splitlines()]
@@ -242,7 +215,7 @@ async def test_what_a_room_finds_is_told_with_its_severity(log: io.BytesIO, tmp_
 
     code = await process.run(
         "model",
-        Slow().open_hop,
+        HeldModel().open_hop,
         HopSettings,
         config_path=file,
         check_only=True,
@@ -262,7 +235,7 @@ async def test_a_configuration_that_holds_passes_its_check_and_starts_nothing(
     file.write_text("", encoding="utf-8")
 
     code = await process.run(
-        "model", Slow().open_hop, HopSettings, config_path=file, check_only=True
+        "model", HeldModel().open_hop, HopSettings, config_path=file, check_only=True
     )
 
     assert (code, log.getvalue()) == (EXIT_OK, b"")
@@ -335,7 +308,7 @@ async def test_a_watcher_that_does_not_read_holds_nobody_up() -> None:
 
 @requirement("health:snapshot")
 async def test_a_snapshot_counts_what_is_in_flight_and_nothing_afterwards() -> None:
-    slow, config = Slow(), configured()
+    slow, config = HeldModel(), configured()
     async with serving("model", slow.open_hop, config, CLOCK):
         async with open_channel(config.address("model")) as channel:
             stub = RuntimeServiceStub(channel)

@@ -1,10 +1,12 @@
 """Tests what hops find in the settings of their pods."""
 
+import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
 from gateway.cli.check import CheckOptions, report
 from gateway.cli.check_report import Report
+from gateway.cli.pod_check import PodHops
 from gateway.cli.rooms import Opinion
 from services.runtime.checks.finding import Finding, Severity
 from services.runtime.config import load_config
@@ -107,3 +109,32 @@ async def test_a_pod_that_cannot_be_read_is_told_and_not_asked(tmp_path: Path) -
 
     assert asked == []
     assert [finding.rule for finding in found.opinion.findings] == ["settings-readable"]
+
+
+@requirement("check:manifests")
+async def test_a_hop_is_asked_once_by_all_pods_that_are_configured_alike(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    async def ask(hop: str, environ: Mapping[str, str]) -> Opinion:
+        asked.append(f"{hop} {environ.get('SIXHOP_LOG__LEVEL', '')}")
+        await asyncio.sleep(0)
+        return Opinion((hop,))
+
+    def environ(name: str, text: str = "", **more: str) -> dict[str, str]:
+        file = tmp_path / name
+        file.write_text(text, encoding="utf-8")
+        return {"SIXHOP_CONFIG": str(file), "PATH": name, **more}
+
+    hops = PodHops(ask)
+    told = await asyncio.gather(
+        hops.ask("tool", environ("one.toml")),
+        hops.ask("tool", environ("same.toml")),
+        hops.ask("model", environ("one.toml")),
+        hops.ask("tool", environ("one.toml", SIXHOP_LOG__LEVEL="debug")),
+        hops.ask("tool", environ("other.toml", "[log]")),
+    )
+
+    assert [opinion.unreadable for opinion in told] == [
+        ("tool",), ("tool",), ("model",), ("tool",), ("tool",)
+    ]  # fmt: skip
+    assert sorted(asked) == ["model ", "tool ", "tool ", "tool debug"]

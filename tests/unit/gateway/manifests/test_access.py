@@ -6,7 +6,7 @@ import pytest
 
 from services.runtime.topology import DEFAULT_PORTS, DOMAIN, EDGES, GATEWAY, HOPS, ROUTING, TOOL
 from tests.requirements import requirement
-from tests.unit.gateway.manifests.breaking import checked
+from tests.unit.gateway.manifests.breaking import texts_found
 
 LOOKS = "/sixhop.runtime.v1.RuntimeService/*"
 DENY_ALL = """---
@@ -93,17 +93,12 @@ NETWORK = [
 ]
 
 
-def found(text: str, folder: Path, rule: str) -> list[str]:
-    """Return what one rule finds in manifests; others say that these have no probes."""
-    return [each.text for each in checked(text, folder).findings if each.rule == rule]
-
-
 def mesh_found(policies: str, folder: Path) -> list[str]:
-    return found(PODS + policies, folder, "mesh-is-call-graph")
+    return texts_found("mesh-is-call-graph", PODS + policies, folder)
 
 
 def network_found(policies: str, folder: Path) -> list[str]:
-    return found(PODS + policies, folder, "network-is-call-graph")
+    return texts_found("network-is-call-graph", PODS + policies, folder)
 
 
 @requirement("check:call-graph")
@@ -252,9 +247,7 @@ def test_an_address_of_a_provider_is_reached(peer: str, is_open: bool, tmp_path:
     text = PODS + "".join(NETWORK) + outwards(peer)
 
     def told(url: str) -> list[str]:
-        report = checked(text, tmp_path, MODEL__BASE_URL=url)
-        rule = "network-is-call-graph"
-        return [each.text for each in report.findings if each.rule == rule]
+        return texts_found("network-is-call-graph", text, tmp_path, MODEL__BASE_URL=url)
 
     assert told("http://llm.internal:8000/v1") == told("http://127.0.0.1:8001/v1") == []
     shut = told("http://10.1.2.3:8000/v1")

@@ -1,11 +1,12 @@
 """Tests that a route from outside is held to a listener that takes it."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.requirements import requirement
-from tests.unit.gateway.manifests.breaking import checked
+from tests.unit.gateway.manifests.breaking import checked, texts_found
 
 EDGE = """\
 apiVersion: v1
@@ -34,10 +35,7 @@ spec:
   hostnames: [grpc.example.com]
 """
 SELECTOR = "{kubernetes.io/metadata.name: hops}"
-
-
-def found(text: str, folder: Path) -> list[str]:
-    return [each.text for each in checked(text, folder).findings if each.rule == "routes-attached"]
+found = partial(texts_found, "routes-attached")
 
 
 @requirement("check:manifests")

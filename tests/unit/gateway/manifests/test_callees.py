@@ -1,11 +1,12 @@
 """Tests that a pod's callees are looked for where its configuration says they are."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.requirements import requirement
-from tests.unit.gateway.manifests.breaking import checked
+from tests.unit.gateway.manifests.breaking import texts_found
 
 TWO_HOPS = """\
 apiVersion: v1
@@ -52,11 +53,8 @@ metadata: {name: others, namespace: a}
 spec: {egress: [{hosts: [istio-system/*]}]}
 """
 HOSTS = "hosts: [./domain"
-
-
-def found(text: str, folder: Path) -> list[str]:
-    """Return what the rule finds; others say that these have no probes."""
-    return [f.text for f in checked(text, folder).findings if f.rule == "callees-there"]
+found = partial(texts_found, "callees-there")
+"""Returns what the rule finds; others say that these have no probes."""
 
 
 @requirement("check:call-graph")
