@@ -7,6 +7,7 @@ from typing import Any
 from gateway.manifests.documents import Document, items, table, texts
 from gateway.manifests.labels import namespace_of, pod_labels, selects
 from gateway.manifests.names import account_of
+from gateway.manifests.rendering.names import TRUST_DOMAIN
 
 ROOT_NAMESPACE = "istio-system"
 """Policies that lie there hold everywhere."""
@@ -78,7 +79,7 @@ def _sources(caller: Document | None) -> dict[str, list[str]]:
         return {"principals": [], "namespaces": [], "serviceAccounts": []}
     namespace, account = namespace_of(caller), account_of(caller)
     return {
-        "principals": [f"cluster.local/ns/{namespace}/sa/{account}"],
+        "principals": [f"{TRUST_DOMAIN}/ns/{namespace}/sa/{account}"],
         "namespaces": [namespace],
         "serviceAccounts": [account, f"{namespace}/{account}"],
     }

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from gateway.manifests.authorization import ROOT_NAMESPACE
 from gateway.manifests.cluster import (
     AMBIENT,
     INJECT,
@@ -16,7 +17,6 @@ from gateway.manifests.labels import labels_of, namespace_of, pod_labels, select
 from services.runtime.checks.finding import Finding, violation
 from services.runtime.config import Config
 
-_ROOT = "istio-system"
 _MUTUAL = ("ISTIO_MUTUAL", "MUTUAL")
 
 
@@ -61,14 +61,16 @@ def _known(workload: Workload, cluster: Cluster, config: Config) -> Iterator[Fin
     holding = [
         each
         for each in cluster.of_kind("PeerAuthentication")
-        if namespace_of(each) in (namespace_of(document), _ROOT)
+        if namespace_of(each) in (namespace_of(document), ROOT_NAMESPACE)
         and (
             each.at("spec", "selector") is None
             or selects(each.at("spec", "selector"), pod_labels(document))
         )
     ]
     # The one with the most to say about the pods is the one that holds.
-    holding.sort(key=lambda each: (namespace_of(each) != _ROOT, bool(each.at("spec", "selector"))))
+    holding.sort(
+        key=lambda each: (namespace_of(each) != ROOT_NAMESPACE, bool(each.at("spec", "selector")))
+    )
     if not holding or _mode(holding[-1], config.port(workload.hop)) != "STRICT":
         yield violation(
             "pods-in-mesh",

@@ -9,7 +9,6 @@ from gateway.planning.queueing import (
     mean_wait_s,
     p99,
     part_variance,
-    places,
     pod_variance,
     wait_ratio,
 )
@@ -18,6 +17,7 @@ from gateway.planning.traffic import Traffic
 from gateway.sizes import requests_let_through
 from services.runtime.call import Group, Mode
 from services.runtime.checks.tree import Tree
+from services.runtime.places import places_for
 from services.runtime.topology import LLM
 
 RELIEF = 0.1
@@ -142,7 +142,7 @@ def _pool(
         load=load,
         held=held,
         p99=most,
-        permits=max(places(load, traffic.utilisation), most),
+        permits=max(places_for(load, traffic.utilisation), most),
         configured=configured,
         wait_ratio=wait_ratio(configured, load, peakedness) if limited else 0.0,
         mean_wait_s=mean_wait_s(configured, load, held, peakedness, RELIEF) if limited else 0.0,

@@ -94,19 +94,6 @@ def shared_time(work_s: float, busy_ratio: float) -> float:
     return work_s / (1 - busy_ratio)
 
 
-def places(load: float, utilisation: float) -> int:
-    """Return how many places a load takes at a utilisation: `ceil(load / utilisation)`.
-
-    1 at least. With 0.8 it is what a bulkhead computes from a declared capacity.
-
-    Args:
-        load: calls in flight on average.
-        utilisation: the part of the places that may be in use, above 0 and below 1.
-    """
-    # The rounding keeps 8 / 0.8 at ten places: in floats it may be a little more.
-    return max(1, math.ceil(round(load / utilisation, 9)))
-
-
 def erlang_c(servers: int, load: float) -> float:
     """Return the part of the calls that find all places taken and wait, 0–1.
 

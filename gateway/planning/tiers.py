@@ -10,6 +10,7 @@ from gateway.planning.traffic import HopCost, Traffic
 from gateway.sizes import inflight_target
 from services.runtime.call import Group
 from services.runtime.checks.tree import Tree
+from services.runtime.places import places_for
 from services.runtime.topology import DOMAIN, GATEWAY, LLM, TOOL
 
 CPU, IN_FLIGHT, FEWEST = "cpu", "in flight", "fewest"
@@ -161,7 +162,7 @@ class _Sizing:
 
     def _pods_by_cpu(self, rate: float) -> int:
         full = self._hop.cores * self._traffic.cpu_utilisation
-        return max(1, math.ceil(round(rate * self._cpu_s / full, 9)))
+        return places_for(rate * self._cpu_s, full)
 
     def _pods_by_calls(self, rate: float) -> int:
         """Return the pods for the calls in flight, with the cores as busy as they may be."""
@@ -169,7 +170,7 @@ class _Sizing:
             return 1
         own_s = shared_time(self._cpu_s, self._traffic.cpu_utilisation)
         calls = in_flight(rate, own_s + self._waited.mean_s)
-        return max(1, math.ceil(round(calls / self._target, 9)))
+        return places_for(calls, self._target)
 
     def _sidecar_cpu_s(self) -> float:
         """Return the CPU of a pod's sidecar for one call: it passes what comes and what goes."""

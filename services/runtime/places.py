@@ -1,10 +1,25 @@
 """Defines what the permits of a group are given out by, and to whom."""
 
+import math
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 UNLIMITED = sys.maxsize
+
+
+def places_for(load: float, each: float) -> int:
+    """Return how many places a load takes when each carries so much: `ceil(load / each)`.
+
+    1 at least.
+
+    Args:
+        load: what is to be carried, such as the calls in flight on average (Little's law).
+        each: what one place carries, above 0; for a permit the part of the time in which it may be
+            in use.
+    """
+    # The rounding keeps 8 / 0.8 at ten places: in floats it may be a little more.
+    return max(1, math.ceil(round(load / each, 9)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,6 @@ policy and the wire must do the same.
 """
 
 import asyncio
-import math
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from typing import Annotated
@@ -27,7 +26,7 @@ from services.runtime.clock import Clock
 from services.runtime.errors import BulkheadFullError
 from services.runtime.guarding import Guard
 from services.runtime.permits import Permits
-from services.runtime.places import PermitRules, PermitsSnapshot, Place
+from services.runtime.places import PermitRules, PermitsSnapshot, Place, places_for
 from services.runtime.ranges import check_ranges
 from services.runtime.setting_text import SettingError
 
@@ -47,8 +46,7 @@ def capacity(qps: float, latency_s: float) -> int:
     """
     if qps < 0 or latency_s < 0:
         raise ValueError("neither a rate nor a latency is negative")
-    # The rounding keeps 40 · 0.2 / 0.8 at ten permits: in floats it is a little more.
-    return max(1, math.ceil(round(qps * latency_s / 0.8, 9)))
+    return places_for(qps * latency_s, 0.8)
 
 
 _CAPACITY = ("expected_qps", "expected_latency_s")

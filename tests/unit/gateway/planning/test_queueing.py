@@ -19,7 +19,6 @@ from gateway.planning.queueing import (
     moments,
     p99,
     part_variance,
-    places,
     pod_variance,
     shared_time,
     wait_ratio,
@@ -28,6 +27,7 @@ from gateway.planning.tiers import plan_tiers
 from gateway.planning.traffic import EjectionRule, Spread, ToolCost, Traffic
 from services.runtime.checks.tree import read_tree
 from services.runtime.config import load_config
+from services.runtime.places import places_for
 from services.runtime.policies.bulkhead import capacity
 from tests.requirements import requirement
 
@@ -89,7 +89,7 @@ def test_work_takes_longer_the_busier_the_core_is() -> None:
 
 def test_places_are_those_of_a_bulkhead() -> None:
     for qps, latency_s in ((40, 0.2), (1, 0.1), (2500, 0.013), (33.3, 1.7)):
-        assert places(in_flight(qps, latency_s), 0.8) == capacity(qps, latency_s)
+        assert places_for(in_flight(qps, latency_s), 0.8) == capacity(qps, latency_s)
 
 
 def poisson_p99(load: float) -> int:
