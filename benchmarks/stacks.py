@@ -19,7 +19,7 @@ from services.runtime.door import Door
 from services.runtime.estimate import PathEstimator
 from services.runtime.loads import Loads
 from services.runtime.outgoing import Outgoing
-from services.runtime.server import PolicyInterceptor
+from services.runtime.server import PolicyHandlers
 from services.runtime.stack import (
     EdgeRules,
     client_policies,
@@ -115,7 +115,7 @@ class _Answered:
         return True
 
 
-def relay(clock: Clock, *, engine: bool) -> tuple[PolicyInterceptor, Dependency]:
+def relay(clock: Clock, *, engine: bool) -> tuple[PolicyHandlers, Dependency]:
     """Return both doors of the routing hop, with the policies or without them."""
     config = load_config(Path("/dev/null"), {"SIXHOP_ENGINE__ENABLED": str(engine).lower()})
     activity = Activity()
@@ -127,17 +127,17 @@ def relay(clock: Clock, *, engine: bool) -> tuple[PolicyInterceptor, Dependency]
         )
         policies = client_policies(config, clock, random.Random(1), lambda change: None)
     stack = server_stack(clock, activity, EdgeRules(), guards, estimator, log_calls=False)
-    interceptor = PolicyInterceptor(Door("routing", "routing-1", stack, clock))
+    handlers = PolicyHandlers(Door("routing", "routing-1", stack, clock))
     outgoing = Outgoing(
         "routing", "domain", _LIMITS, client_stack(clock, activity, policies, estimator), clock
     )
     channel: Any = None
-    return interceptor, Dependency(outgoing, channel)
+    return handlers, Dependency(outgoing, channel)
 
 
 async def _handlers(clock: Clock, *, engine: bool) -> tuple[Serve, Callable[[int], Stream]]:
     """Return what relays a call, and what makes a relay of streams of so many messages."""
-    interceptor, following = relay(clock, engine=engine)
+    handlers, following = relay(clock, engine=engine)
     answer: Any = _Method()
 
     async def ask(request: Any, context: Any) -> Any:
@@ -156,11 +156,8 @@ async def _handlers(clock: Clock, *, engine: bool) -> tuple[Serve, Callable[[int
     numbers = itertools.count()
 
     async def wrapped(handler: Any) -> Any:
-        async def found(details: Any) -> Any:
-            return handler
-
         details: Any = _Details(f"/sixhop.gateway.v1.GatewayService/{next(numbers)}")
-        return await interceptor.intercept_service(found, details)
+        return handlers.handler(details, lambda _: handler)
 
     unary = await wrapped(grpc.unary_unary_rpc_method_handler(ask))
     streams = {

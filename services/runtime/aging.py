@@ -18,24 +18,25 @@ class AgingLengths:
     Of many lengths, those that come at even intervals are taken.
     """
 
-    __slots__ = ("_max_count", "_next_at", "_old", "_until", "_window_s", "_young")
+    __slots__ = ("_max_count", "_old", "_until", "_window_s", "_young", "next_at")
 
     def __init__(self, window_s: float = WINDOW_S, max_count: int = 100) -> None:
         """Take the length of a generation, and how many lengths it looks at."""
         self._window_s = window_s
         self._max_count = max_count
-        self._until = self._next_at = 0.0
+        self._until = self.next_at = 0.0
+        """Before this instant no length is taken: whoever has many need not offer them."""
         self._young = self._old = RecentLengths(max_count)
 
     def add(self, now: float, length_s: float) -> None:
         """Take a length, or pass it over when there are many."""
-        if now < self._next_at:
+        if now < self.next_at:
             return
         if now >= self._until:
             self._turn(now)
         self._young.add(length_s)
         if len(self._young) >= EAGER_COUNT:
-            self._next_at = now + self._window_s / self._max_count
+            self.next_at = now + self._window_s / self._max_count
 
     def count(self, now: float) -> int:
         """Return how many lengths are looked at."""

@@ -338,7 +338,10 @@ class Call:
 
 
 class WaitLimit(Protocol):
-    """Says until when the next event of a stream may be waited for."""
+    """Says until when the next event of a stream may be waited for.
+
+    A wait that begins later never has to end sooner: who has set a timer need not ask again.
+    """
 
     def first_wait_until(self) -> tuple[float, str]:
         """Return the instant for the first event, and the name of the limit that sets it."""

@@ -1,7 +1,6 @@
 """Is the gRPC door out: sends requests and reads streams for the choke point."""
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
 
@@ -9,13 +8,18 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from services.runtime.call import Alternative, Call, Callee
-from services.runtime.cutoff import cancel_asked
 from services.runtime.errors import Code, DependencyFailedError, Origin, SixhopError
 from services.runtime.identity import write_identity
-from services.runtime.load_report import LOAD_REPORT_KEY
+from services.runtime.load_report import LOAD_REPORT_KEY, LOAD_WANTED
 from services.runtime.outgoing import Outgoing
 from services.runtime.reports import REPORTS_KEY
-from services.runtime.requests import RequestFailure, StreamRequest, UnaryRequest
+from services.runtime.requests import (
+    Request,
+    RequestFailure,
+    StreamRequest,
+    Trailers,
+    UnaryRequest,
+)
 from services.runtime.status import DETAILS_KEY, from_status
 
 RequestT = TypeVar("RequestT", bound=Message)
@@ -63,12 +67,13 @@ class Dependency:
         self.note_load: Callable[[bytes], None] | None = None
         """Is given the load reports of answers, when somebody wants them."""
         self.load_due: Callable[[], bool] = lambda: True
-        """Tells whether a report is wanted now; reading what comes after an answer costs."""
-        self._under_way: set[UnaryRequest[Any] | StreamRequest[Any]] = set()
+        """Tells whether a report is wanted now."""
+        self.under_way: set[Request[Any]] = set()
+        """The requests that have not ended."""
 
     def end_requests(self) -> None:
         """End the requests that are under way: to close their channel does not."""
-        for running in list(self._under_way):
+        for running in list(self.under_way):
             running.cancel()
 
     def unary(
@@ -93,29 +98,14 @@ class Dependency:
             SixhopError: the dependency failed, did not answer in time, or a policy refused.
         """
 
-        async def send(call: Call) -> ResponseT:
+        def send(call: Call) -> Awaitable[ResponseT]:
+            metadata, asks = self._metadata(call)
             try:
-                running: UnaryRequest[ResponseT] = UnaryRequest(rpc, call.attempt_timeout_s)
-                self._under_way.add(running)
-                try:
-                    response = await running.send(request, _metadata(call))
-                finally:
-                    self._under_way.discard(running)
-            except RequestFailure as failure:
-                self.keep(call, failure.trailers)
-                raise _translate(call, failure) from None
-            except DecodeError as error:
-                raise _unreadable(call) from error
+                sent: UnaryRequest[ResponseT] = UnaryRequest(rpc, call, self, wants_trailers=asks)
             except grpc.aio.UsageError:
                 # Our own channel was closed meanwhile: this process is about to end.
-                raise _cancelled_by_peer(call) from None
-            except asyncio.CancelledError:
-                if cancel_asked():
-                    raise
-                raise _cancelled_by_peer(call) from None
-            if self.wants_trailers(call):
-                self.keep(call, await running.trailers())
-            return response
+                raise self.lost(call) from None
+            return sent.send(request, metadata)
 
         return self.outgoing.unary(
             _method_of(request), send, note=note, callee=callee, alternatives=alternatives
@@ -146,13 +136,14 @@ class Dependency:
             SixhopError: as for `unary`, at opening and while reading.
         """
 
-        async def open_wire(call: Call) -> _GrpcWire[ResponseT]:
+        async def open_wire(call: Call) -> StreamRequest[ResponseT]:
+            metadata, asks = self._metadata(call)
             try:
-                wire: _GrpcWire[ResponseT] = _GrpcWire(rpc, call, self, self._under_way)
-                await wire.send(request, _metadata(call))
+                wire: StreamRequest[ResponseT] = StreamRequest(rpc, call, self, wants_trailers=asks)
+                await wire.send(request, metadata)
             except grpc.aio.UsageError:
                 # Our own channel was closed meanwhile: this process is about to end.
-                raise _cancelled_by_peer(call) from None
+                raise self.lost(call) from None
             return wire
 
         return self.outgoing.stream(
@@ -164,13 +155,7 @@ class Dependency:
             callee=callee,
         )
 
-    def wants_trailers(self, call: Call) -> bool:
-        """Tell whether anybody looks at what comes after an answer; reading it costs."""
-        if call.inbound.identity.wants_reports:
-            return True
-        return self.note_load is not None and self.load_due()
-
-    def keep(self, call: Call, trailers: Mapping[str, str | bytes]) -> None:
+    def keep(self, call: Call, trailers: Trailers) -> None:
         """Keep what the callee has told after its answer."""
         reports = trailers.get(REPORTS_KEY)
         if isinstance(reports, bytes):
@@ -179,36 +164,32 @@ class Dependency:
         if isinstance(load, bytes) and self.note_load is not None:
             self.note_load(load)
 
-
-def _metadata(call: Call) -> list[tuple[str, str]]:
-    pairs = write_identity(call.inbound.identity)
-    pairs += call.callee.metadata
-    return pairs
-
-
-class _GrpcWire(StreamRequest[ResponseT]):
-    """Reads one server stream."""
-
-    def __init__(self, rpc: Any, call: Call, dependency: Dependency, under_way: set[Any]) -> None:
-        super().__init__(rpc, call.attempt_timeout_s)
-        self._made_for = call
-        self._dependency = dependency
-        self._under_way = under_way
-        under_way.add(self)
-
-    def cancel(self) -> None:
-        self._under_way.discard(self)
-        super().cancel()
-
-    def fault(self, error: RequestFailure | DecodeError) -> SixhopError:
+    def fault(self, call: Call, error: RequestFailure | DecodeError) -> SixhopError:
+        """Return what a request that failed is to its caller; what came with it is kept."""
         if isinstance(error, DecodeError):
-            return _unreadable(self._made_for)
-        self._dependency.keep(self._made_for, error.trailers)
-        return _translate(self._made_for, error)
+            return _unreadable(call)
+        self.keep(call, error.trailers)
+        return _translate(call, error)
 
-    def well_ended(self, trailers: Callable[[], Mapping[str, str | bytes]]) -> None:
-        if self._dependency.wants_trailers(self._made_for):
-            self._dependency.keep(self._made_for, trailers())
+    def lost(self, call: Call) -> SixhopError:
+        """Return what a request is to its caller that was cancelled under it."""
+        return DependencyFailedError(
+            call.dependency,
+            f"the call to {call.dependency} was cancelled under us",
+            cause="cancelled",
+            origin=Origin(call.dependency, code=Code.CANCELLED.name, reason="CANCELLED"),
+        )
+
+    def _metadata(self, call: Call) -> tuple[list[tuple[str, str]], bool]:
+        """Return what goes with a call, and whether it asks for anything after its answer."""
+        identity = call.inbound.identity
+        pairs = write_identity(identity)
+        pairs += call.callee.metadata
+        # A stream that ends late says late how it goes: so each of them asks.
+        if self.note_load is not None and (call.streaming or self.load_due()):
+            pairs.append(LOAD_WANTED)
+            return pairs, True
+        return pairs, identity.wants_reports
 
 
 def _method_of(request: Message) -> str:
@@ -256,13 +237,4 @@ def _unreadable(call: Call) -> SixhopError:
         "release?",
         cause="unreadable",
         origin=Origin(call.dependency, code=Code.OK.name, reason="UNREADABLE"),
-    )
-
-
-def _cancelled_by_peer(call: Call) -> SixhopError:
-    return DependencyFailedError(
-        call.dependency,
-        f"the call to {call.dependency} was cancelled under us",
-        cause="cancelled",
-        origin=Origin(call.dependency, code=Code.CANCELLED.name, reason="CANCELLED"),
     )

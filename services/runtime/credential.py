@@ -25,6 +25,10 @@ class Credential:
         self._refusal: CallerError | None = None
         self._known_until = -math.inf
 
+    def known(self, now: float) -> str | None:
+        """Return whose it is when that has been found out a moment ago; else None."""
+        return self._tenant if now < self._known_until and self._refusal is None else None
+
     async def tenant(self, authenticate: Authenticate, within_s: float, clock: Clock) -> str:
         """Return whose it is; asks only when that is not known already.
 

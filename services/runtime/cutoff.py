@@ -60,6 +60,8 @@ class Cutoffs:
     def end(self, cutoff: "Cutoff") -> None:
         """Forget a call."""
         self._running.pop(cutoff, None)
+        # Not left to the collector of garbage: what is free at once is used again while it is warm.
+        cutoff.inbound.cutoff = None
 
     def _arm(self, at: float) -> None:
         if self._timer is not None:
@@ -86,7 +88,7 @@ class Cutoff:
     its events. What happens between two waits does not count until the next begins.
     """
 
-    __slots__ = ("_all", "_cut", "_error", "_inbound", "_passed", "_waiter", "at")
+    __slots__ = ("_all", "_cut", "_error", "_passed", "_waiter", "at", "inbound")
 
     def __init__(
         self,
@@ -98,14 +100,18 @@ class Cutoff:
         """Take what `Cutoffs.begin` was given."""
         self.at = at
         self._all = cutoffs
-        self._inbound = inbound
+        self.inbound = inbound
         self._error = error
         self._waiter: asyncio.Task[object] | None = None
         self._passed = False
         self._cut = False
 
-    async def bound(self, work: Awaitable[T]) -> T:
+    async def bound(self, work: Awaitable[T], *, last: bool = False) -> T:
         """Await work until the instant.
+
+        Args:
+            work: what to await.
+            last: whether nothing comes after it, so that it stops counting by itself.
 
         Raises:
             Exception: the one that was given, when the instant came first.
@@ -120,10 +126,12 @@ class Cutoff:
         except asyncio.CancelledError:
             # One cancel more than before is ours; another one is the caller's and goes on.
             if self._cut and waiter is not None and waiter.cancelling() <= cancels + 1:
-                raise self._error(self._inbound) from None
+                raise self._error(self.inbound) from None
             raise
         finally:
             self._waiter = None
+            if last:
+                self._all.end(self)
             if self._cut and waiter is not None:
                 self._cut = False
                 waiter.uncancel()
@@ -150,5 +158,5 @@ class Cutoff:
     def _cancel(self) -> None:
         if self._waiter is not None and not self._cut:
             self._cut = True
-            self._inbound.note_cut()
+            self.inbound.note_cut()
             self._waiter.cancel()

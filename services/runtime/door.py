@@ -1,9 +1,9 @@
 """Leads every call that arrives through the policies, whatever transport brought it."""
 
 import math
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from google.protobuf.message import Message
 from google.rpc import status_pb2
@@ -76,15 +76,15 @@ class Door:
         CURRENT.set(inbound)
         return inbound
 
-    async def unary(self, inbound: Inbound, serve: Callable[[], Awaitable[T]]) -> T:
-        """Serve a call that has one answer.
+    def unary(self, inbound: Inbound, serve: Callable[[], Awaitable[T]]) -> Coroutine[Any, Any, T]:
+        """Serve a call that has one answer; await what is returned.
 
         Raises:
             SixhopError: a policy refused, the work failed, or its time is up.
         """
-        return await self._serve(self._guards, inbound, serve)
+        return self._serve(self._guards, inbound, serve)
 
-    async def look(self, inbound: Inbound, serve: Callable[[], Awaitable[T]]) -> T:
+    def look(self, inbound: Inbound, serve: Callable[[], Awaitable[T]]) -> Coroutine[Any, Any, T]:
         """Serve a look at what this process knows, which is no work of the suite.
 
         It has a deadline and its caller must be known; but it is neither admitted nor shed nor
@@ -93,7 +93,7 @@ class Door:
         Raises:
             SixhopError: the caller may not, the look failed, or its time is up.
         """
-        return await self._serve(self._looks, inbound, serve)
+        return self._serve(self._looks, inbound, serve)
 
     async def _serve(
         self, guards: Guards[Inbound], inbound: Inbound, serve: Callable[[], Awaitable[T]]
@@ -102,8 +102,9 @@ class Door:
         if waiting is not None:
             await waiting
         try:
-            with self._cutoff(inbound) as cutoff:
-                answer = await cutoff.bound(serve())
+            # What cannot be begun is not to be cut off.
+            work = serve()
+            answer = await self._cutoff(inbound).bound(work, last=True)
         except BaseException as error:
             guards.leave(inbound, error)
             raise
@@ -158,6 +159,6 @@ class Door:
 
     def _cutoff(self, inbound: Inbound) -> Cutoff:
         """Return what ends this hop's work when it has to answer by itself."""
-        cutoff = self.cutoffs.begin(inbound.self_deadline, inbound, own_timeout)
-        inbound.cutoff = cutoff
+        at = inbound.deadline - inbound.margin_s
+        inbound.cutoff = cutoff = self.cutoffs.begin(at, inbound, own_timeout)
         return cutoff

@@ -84,7 +84,11 @@ class PathEstimator:
 
     def estimate_s(self, inbound: Inbound) -> float | None:
         """Return what a call takes from its arrival to its answer; None when it is not known."""
-        return self._path_s(inbound.method, self._clock.now())
+        method = self._methods.find(inbound.method)
+        if method is None:
+            return None
+        now = self._clock.now()
+        return method.path_s if now < method.fresh_until else self._path_s(inbound.method, now)
 
     def path_s(self) -> float | None:
         """Return what the calls of now take from here on: the mean over methods, by their use."""
@@ -185,16 +189,22 @@ class PathEstimator:
         """Take a stream whose first content is there."""
         self._contents.of(call.dependency).add(now, now - call.sent_at)
 
-    def learn_made(self, call: Call, now: float, error: BaseException | None) -> None:
-        """Take a call to a dependency that has ended, or a stream that has begun to answer."""
-        length_s = now - call.sent_at
-        if error is None:
-            self._callees.of(call.callee.key).add(now, length_s)
-            self._dependencies.of(call.dependency).add(now, length_s)
+    def learn_answer(self, call: Call, now: float) -> None:
+        """Take an answer to a call that was made, or the first event of its stream."""
+        # Of many answers few are taken: who takes none now is told so without another call.
+        lengths = self._callees.find(call.callee.key)
+        if lengths is None or now >= lengths.next_at:
+            self._callees.of(call.callee.key).add(now, now - call.sent_at)
+        lengths = self._dependencies.find(call.dependency)
+        if lengths is None or now >= lengths.next_at:
+            self._dependencies.of(call.dependency).add(now, now - call.sent_at)
+
+    def learn_made(self, call: Call, now: float) -> None:
+        """Take a call that was made for one that teaches: it has ended, or begun to answer."""
         inbound = call.inbound
-        if inbound.teaches and not inbound.answered_at:
+        if not inbound.answered_at:
             method = self._methods.of(inbound.method)
-            method.called_s += length_s
+            method.called_s += now - call.sent_at
             method.calls[call.dependency] = method.calls.get(call.dependency, 0.0) + 1
 
     def _path_s(self, name: str, now: float) -> float | None:
@@ -228,7 +238,7 @@ class PathEstimator:
 
 
 class ServedPaths(Guard[Inbound]):
-    """Lets the estimator learn from every call that is served."""
+    """Lets the estimator learn from the calls that are served."""
 
     def __init__(self, estimator: PathEstimator, clock: Clock) -> None:
         """Take who learns."""
@@ -252,7 +262,7 @@ class ServedPaths(Guard[Inbound]):
 
 
 class MadePaths(Guard[Call]):
-    """Lets the estimator learn from every call that is made, and tells what was to be expected."""
+    """Lets the estimator learn from the calls that are made, and tells what was to be expected."""
 
     def __init__(self, estimator: PathEstimator, clock: Clock) -> None:
         """Take who learns."""
@@ -262,7 +272,7 @@ class MadePaths(Guard[Call]):
     def first_event(self, call: Call) -> None:
         """Note that the stream of a call gives its first event now."""
         call.answered = True
-        self._estimator.learn_made(call, self._clock.now(), None)
+        self._learn(call, None)
 
     def first_content(self, call: Call) -> None:
         """Note that the stream of a call gives its first content now."""
@@ -274,4 +284,11 @@ class MadePaths(Guard[Call]):
             # Only who judges a failure asks what nine of ten answers take.
             call.advertised_p90_s = self._estimator.advertised_p90_s(call)
         if not call.answered:
-            self._estimator.learn_made(call, self._clock.now(), error)
+            self._learn(call, error)
+
+    def _learn(self, call: Call, error: BaseException | None) -> None:
+        now = self._clock.now()
+        if error is None:
+            self._estimator.learn_answer(call, now)
+        if call.inbound.teaches:
+            self._estimator.learn_made(call, now)

@@ -8,7 +8,7 @@ step that has nothing to wait for is a plain call.
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 SubjectT = TypeVar("SubjectT")
 After = Callable[[SubjectT, BaseException | None], None]
@@ -21,6 +21,9 @@ class Guard(Generic[SubjectT]):
     """
 
     __slots__ = ()
+
+    errors_only: ClassVar[bool] = False
+    """Whether the step after has nothing to do for a call that ended well."""
 
     def before(self, subject: SubjectT, /) -> Awaitable[None] | None:
         """Do the step before; refuse the call by raising.
@@ -44,7 +47,7 @@ class Guard(Generic[SubjectT]):
 class Guards(Generic[SubjectT]):
     """Holds the guards of all calls of one kind, outermost first."""
 
-    __slots__ = ("_afters", "_befores", "_inside")
+    __slots__ = ("_afters", "_befores", "_inside", "_well_afters")
 
     def __init__(self, guards: Iterable[Guard[SubjectT]]) -> None:
         """Take the guards, outermost first."""
@@ -58,6 +61,12 @@ class Guards(Generic[SubjectT]):
         self._inside = [_afters(guards[:number]) for number in range(len(guards))]
         """For each guard: the steps after of those outside of it."""
         self._afters = _afters(guards)
+        self._well_afters = [
+            (number, guard.after)
+            for number, guard in reversed(list(enumerate(guards)))
+            if type(guard).after is not Guard.after and not guard.errors_only
+        ]
+        """Those of a call that ends well, each with the number of its guard."""
 
     def enter(self, subject: SubjectT) -> Awaitable[None] | None:
         """Do every step before; when one refuses, do the steps after of those outside of it.
@@ -88,11 +97,11 @@ class Guards(Generic[SubjectT]):
             return
         number = 0
         try:
-            for after in self._afters:
-                number += 1
+            # Where it stands is asked for below.
+            for number, after in self._well_afters:  # noqa: B007
                 after(subject, None)
         except BaseException as raised:
-            _leave(self._afters[number:], subject, raised)
+            _leave(self._inside[number], subject, raised)
             raise
 
     async def _enter_rest(

@@ -33,6 +33,8 @@ class Keyed(Generic[StateT]):
         self._max_keys = max_keys
         self._spare = spare
         self._states: OrderedDict[str, StateT] = OrderedDict()
+        self.find: Callable[[str], StateT | None] = self._states.get
+        """Returns the state of a key that has one; it does not count as used."""
 
     def __len__(self) -> int:
         """Return how many states there are."""
@@ -66,10 +68,6 @@ class Keyed(Generic[StateT]):
     def resize(self, max_keys: int) -> None:
         """Keep so many from now on; what is too many goes when the next key comes."""
         self._max_keys = max_keys
-
-    def find(self, key: str) -> StateT | None:
-        """Return the state of a key that has one; it does not count as used."""
-        return self._states.get(key)
 
     def _drop_one(self) -> None:
         victim = next(iter(self._states))

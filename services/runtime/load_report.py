@@ -2,12 +2,14 @@
 
 The wire form is ORCA's (xds.data.orca.v3, gRFC A51), so that Envoy and gRPC's weighted round robin
 can read it. gRPC keeps ORCA's own trailer to itself and never gives it to a caller's code: what our
-callers read travels a second time, and in full, in one of ours.
+callers read travels in one of ours, which tells all that is known. It is sent to those that ask for
+it, as each does a few times per second: with every answer it would cost a hop a thirtieth of its
+CPU.
 """
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from google.protobuf.message import DecodeError
 
@@ -18,7 +20,11 @@ from sixhop.type.v1 import load_pb2
 ORCA_REPORT_KEY = "endpoint-load-metrics-bin"
 """The trailer for proxies and balancers, as ORCA names it."""
 LOAD_REPORT_KEY = "sixhop-load-bin"
-"""The trailer for our callers, which tells of dependencies, tools and agents as well."""
+"""The trailer for our callers, which tells of lengths, dependencies, tools and agents as well."""
+LOAD_WANTED = ("x-sixhop-load", "1")
+"""What a call carries whose answer is to tell all; an error always does."""
+ASK_INTERVAL_S = 0.05
+"""How often a caller asks for a report at most while none comes: who was asked may never answer."""
 REBUILD_INTERVAL_S = 0.2
 """How long one report is told: building one costs as much as a call, and nothing reacts sooner."""
 MAX_BYTES = 2500
@@ -71,7 +77,7 @@ class LoadReport:
 
 
 def encode_load_report(report: LoadReport) -> bytes:
-    """Return the value of a trailer."""
+    """Return all that a report tells, as the value of a trailer."""
     named = {
         name: number
         for name, number in (
@@ -93,6 +99,10 @@ def encode_load_report(report: LoadReport) -> bytes:
     ):
         for key, number in list(numbers.items())[:MAX_NAMED]:
             named[prefix + key] = number
+    return _encoded(report, named)
+
+
+def _encoded(report: LoadReport, named: Mapping[str, float]) -> bytes:
     told = load_pb2.LoadReport(
         cpu_utilization=report.cpu_utilization,
         application_utilization=report.application_utilization,
@@ -103,13 +113,10 @@ def encode_load_report(report: LoadReport) -> bytes:
     return told.SerializeToString()
 
 
-def load_trailers(report: LoadReport) -> Trailers:
-    """Return the trailers that tell a load: briefly to proxies and balancers, in full to us."""
-    brief = replace(report, note_p90_s={}, breakers={}, mean_s={})
-    return (
-        (ORCA_REPORT_KEY, encode_load_report(brief)),
-        (LOAD_REPORT_KEY, encode_load_report(report)),
-    )
+def load_trailer(report: LoadReport) -> tuple[str, bytes]:
+    """Return the trailer of every answer: what proxies and balancers choose by."""
+    named = {} if report.estimated_qps is None else {"estimated_qps": report.estimated_qps}
+    return ORCA_REPORT_KEY, _encoded(report, named)
 
 
 def read_load_report(value: bytes) -> LoadReport | None:
@@ -151,22 +158,29 @@ def read_load_report(value: bytes) -> LoadReport | None:
 class LoadReporter:
     """Gives the report of this process as it goes onto the wire, built now and then."""
 
-    __slots__ = ("_fresh_until", "_measure", "_now", "_trailers")
+    __slots__ = ("_brief", "_fresh_until", "_full", "_measure", "_now")
 
     def __init__(self, measure: Callable[[], LoadReport], clock: Clock) -> None:
         """Take what measures the load."""
         self._measure = measure
         self._now = clock.now
-        self._trailers: Trailers = ()
+        self._brief: Trailers = ()
+        self._full: Trailers = ()
         self._fresh_until = -math.inf
 
-    def current(self) -> Trailers:
-        """Return the trailers that tell the load; `REBUILD_INTERVAL_S` old at most."""
+    def current(self, full: bool) -> Trailers:
+        """Return the trailers that tell the load; `REBUILD_INTERVAL_S` old at most.
+
+        Args:
+            full: whether all that is known is asked for, as our callers do now and then.
+        """
         now = self._now()
         if now >= self._fresh_until:
-            self._trailers = load_trailers(self._measure())
+            report = self._measure()
+            self._brief = (load_trailer(report),)
+            self._full = (*self._brief, (LOAD_REPORT_KEY, encode_load_report(report)))
             self._fresh_until = now + REBUILD_INTERVAL_S
-        return self._trailers
+        return self._full if full else self._brief
 
 
 class LoadReader:
@@ -184,18 +198,16 @@ class LoadReader:
         """The last report that could be read."""
 
     def due(self) -> bool:
-        """Return whether to look for a report now: as often as there may be another, no oftener.
-
-        Looking at what comes after an answer costs a caller a tenth of a call.
-        """
+        """Return whether to ask for a report now: as often as there may be another, no oftener."""
         now = self._clock.now()
         if now < self._due_at:
             return False
-        self._due_at = now + REBUILD_INTERVAL_S
+        self._due_at = now + ASK_INTERVAL_S
         return True
 
     def note(self, value: bytes) -> None:
         """Take the trailer of an answer; what is no report changes nothing."""
+        now = self._clock.now()
         # One report comes with many answers, and reading one costs more than all else here.
         if value != self._value:
             report = read_load_report(value)
@@ -203,7 +215,8 @@ class LoadReader:
                 return
             self._value = value
             self.report = report
-        self._told_at = self._clock.now()
+        self._told_at = now
+        self._due_at = now + REBUILD_INTERVAL_S
 
     def age_s(self) -> float:
         """Return how long ago something was told last; infinite when nothing was."""

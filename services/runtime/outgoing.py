@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
+from functools import partial
 from typing import TypeVar
 
 from services.runtime.call import (
@@ -17,10 +18,9 @@ from services.runtime.call import (
 )
 from services.runtime.clock import Clock
 from services.runtime.errors import DeadlineMissingError
-from services.runtime.guarding import Guarded
 from services.runtime.policies.deadline import margin_s
 from services.runtime.stack import ClientStack, driven
-from services.runtime.stream import AttemptStream, Wire
+from services.runtime.stream import AttemptStream, StreamedCall, Wire
 from services.runtime.topology import (
     DOMAIN,
     LLM,
@@ -99,25 +99,22 @@ class Outgoing:
         call = self._new_call(method, streaming=False, note=note, callee=callee)
         call.alternatives = alternatives
         guards, drivers = self._stack.calls, self._stack.drivers_of(call)
-
-        async def attempt() -> T:
-            call.attempt += 1
-            # Two attempts of a hedged call are under way at once.
-            return await self._attempt(call.for_attempt() if drivers else call, send)
-
         waiting = guards.enter(call)
         if waiting is not None:
             await waiting
         try:
-            answer = await driven(drivers, call, attempt)
+            if drivers:
+                answer = await driven(drivers, call, partial(self._next_attempt, call, send))
+            else:
+                call.attempt = 1
+                answer = await self._attempt(call, send)
         except BaseException as error:
             guards.leave(call, error)
             raise
         guards.leave(call)
         return answer
 
-    @asynccontextmanager
-    async def stream(
+    def stream(
         self,
         method: str,
         open_wire: Callable[[Call], Awaitable[Wire[T]]],
@@ -126,7 +123,7 @@ class Outgoing:
         take_heartbeat: Callable[[T], bool] | None = None,
         note: str = "",
         callee: Callee | None = None,
-    ) -> AsyncIterator[AsyncIterator[T]]:
+    ) -> AbstractAsyncContextManager[AsyncIterator[T]]:
         """Make one call that is answered by a stream; leaving the block ends it everywhere.
 
         Args:
@@ -139,6 +136,7 @@ class Outgoing:
             callee: what is called, when that is more than the dependency as a whole.
 
         Raises:
+            DeadlineMissingError: at once, when there is no run that it could be for.
             SixhopError: the stream failed, one of its waits outlived its limit, or a policy
                 refused.
         """
@@ -152,9 +150,12 @@ class Outgoing:
             await stream.open(self._stack.attempts, open_wire)
             return stream
 
-        async with Guarded(self._stack.calls, call):
-            async with await driven(drivers, call, attempt) as events:
-                yield events
+        return StreamedCall(self._stack.calls, call, partial(driven, drivers, call, attempt))
+
+    def _next_attempt(self, call: Call, send: Callable[[Call], Awaitable[T]]) -> Awaitable[T]:
+        call.attempt += 1
+        # Two attempts of a hedged call are under way at once.
+        return self._attempt(call.for_attempt(), send)
 
     async def _attempt(self, call: Call, send: Callable[[Call], Awaitable[T]]) -> T:
         """Make one attempt, and note that this hop waits for its answer."""

@@ -3,7 +3,7 @@
 import math
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 UNLIMITED = sys.maxsize
 
@@ -39,10 +39,13 @@ class PermitRules:
     lone_after_s: float
     """How long nobody else must have called for a tenant to count as alone."""
 
-    @property
-    def least_tenant_ratio(self) -> float:
-        """Return the part that a tenant may take whoever else is about."""
-        return min(self.tenant_ratio, self.lone_tenant_ratio)
+    least_tenant_ratio: float = field(init=False)
+    """The part that a tenant may take whoever else is about."""
+
+    def __post_init__(self) -> None:
+        """Compute what follows from the others."""
+        least = min(self.tenant_ratio, self.lone_tenant_ratio)
+        object.__setattr__(self, "least_tenant_ratio", least)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,8 +43,9 @@ from services.runtime.reload import (
     read_off_the_loop,
     reload_whenever,
 )
+from services.runtime.requests import spare_plugins
 from services.runtime.sections import MissingFileError
-from services.runtime.server import PolicyInterceptor
+from services.runtime.server import PolicyHandlers, PolicyServer
 from services.runtime.stack import (
     ClientPolicies,
     ServerPolicies,
@@ -99,7 +100,7 @@ class Hop:
     door: Door
     """The policies around what is served; a room that opens a door of its own leads calls through
     them."""
-    server: grpc.aio.Server
+    server: PolicyServer
     health: Health
     runtime: RuntimeServicer
     policies: ClientPolicies | None
@@ -174,6 +175,7 @@ async def run(
         examine: finds what only the room knows; asked when only checking.
         make_alarm: makes what looks who holds the event loop up; without it nobody knows.
     """
+    spare_plugins()
     clock = MonotonicClock()
     pod = pod_name(name)
     buffer = configure_logging(name, pod, "info", clock)
@@ -282,8 +284,8 @@ def _assemble(name: str, config: Config, clock: Clock) -> Hop:
         load_report = LoadReporter(meter.measure, clock).current
     identify = edge_identity if name == GATEWAY else None
     door = Door(name, pod, stack, clock, first_event)
-    interceptor = PolicyInterceptor(door, identify, load_report)
-    server = grpc.aio.server(interceptors=[interceptor], options=SERVER_OPTIONS)
+    handlers = PolicyHandlers(door, identify, load_report)
+    server = PolicyServer(grpc.aio.server(options=SERVER_OPTIONS), handlers)
     live = Live(name, config, stack, guards, policies, tenancy)
     return Hop(
         name=name,
@@ -332,7 +334,7 @@ def _settle_memory() -> None:
     gc.set_threshold(20_000, 20, 10)
 
 
-def _bind(server: grpc.aio.Server, config: Config, name: str) -> None:
+def _bind(server: PolicyServer, config: Config, name: str) -> None:
     address = config.address(name)
     try:
         bound = server.add_insecure_port(address)

@@ -27,7 +27,8 @@ class RecentCalls:
 
     def add(self, now: float, length_s: float, *, failed: bool) -> None:
         """Count a call that has ended now."""
-        self.move(now)
+        if now >= self._second + 1:
+            self.move(now)
         bucket = self._buckets[self._second % self._size]
         bucket.calls += 1
         bucket.total_s += length_s

@@ -22,7 +22,8 @@ class RejectTokens:
 
     def look(self) -> None:
         """Count a call, refused or not."""
-        self._tokens = min(self._tokens + self._share, self._cap)
+        tokens = self._tokens + self._share
+        self._tokens = tokens if tokens < self._cap else self._cap
 
     def try_refuse(self) -> bool:
         """Take a token; False says that this one has to pass."""

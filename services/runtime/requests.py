@@ -8,92 +8,150 @@ release has other ones.
 """
 
 import asyncio
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar
 
 import grpc
 from google.protobuf.message import DecodeError, Message
+from grpc import _observability
 
+from services.runtime.call import Call
 from services.runtime.clock import wall_s
+from services.runtime.cutoff import cancel_asked
 from services.runtime.errors import Code, SixhopError
 
 ResponseT = TypeVar("ResponseT", bound=Message)
 
 Pairs = Sequence[tuple[str, str | bytes]]
+Trailers = Mapping[str, str | bytes]
+"""What comes after an answer."""
+
 
 _CANCELLED = "nobody waits for the answer any more"
 
 
+class _NoPlugin:
+    """Is gRPC's way to a plugin when there is none."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        """Give none."""
+
+    def __exit__(self, *_: object) -> None:
+        """Let any error pass."""
+
+
+def spare_plugins() -> None:
+    """Spare each request of this process gRPC's search for a plugin that observes it.
+
+    It looks twice, each time by a generator within a lock, which takes a twentieth of a hop's
+    calls of functions. The one plugin there is deadlocks, so nobody here may have it.
+    """
+    # gRPC says that it is a generator, and only enters and leaves it.
+    _observability.get_plugin = _NoPlugin  # type: ignore[assignment]
+
+
 @dataclass(frozen=True, slots=True)
-class RequestFailure(Exception):
-    """Carries the status of a request that was not answered."""
+class RequestFailure:
+    """Is the status of a request that was not answered."""
 
     code: Code
     details: str
-    trailers: Mapping[str, str | bytes]
+    trailers: Trailers
 
 
-class UnaryRequest(Generic[ResponseT]):
+class Sender(Protocol):
+    """Is told how its requests end."""
+
+    under_way: "set[Request[Any]]"
+    """Those that have not ended, so that they can be ended from outside."""
+
+    def keep(self, call: Call, trailers: Trailers) -> None:
+        """Take what has come after an answer, be it good or an error."""
+        ...
+
+    def fault(self, call: Call, error: RequestFailure | DecodeError) -> SixhopError:
+        """Return what a request that failed is to its caller."""
+        ...
+
+    def lost(self, call: Call) -> SixhopError:
+        """Return what a request is to its caller that somebody else has cancelled."""
+        ...
+
+
+class Request(Generic[ResponseT]):
     """Is one request on its way."""
 
-    __slots__ = ("_call", "_rpc")
+    __slots__ = ("_call", "_deserialize", "_made_for", "_sender", "_wants_trailers")
 
-    def __init__(self, rpc: Any, timeout_s: float) -> None:
-        """Begin a request that may take so long.
+    def __init__(self, rpc: Any, call: Call, sender: Sender, *, wants_trailers: bool) -> None:
+        """Begin the request of an attempt.
 
         Args:
             rpc: the method of a stub.
-            timeout_s: how long the callee has.
+            call: the attempt; its timeout is the deadline of the whole answer.
+            sender: is told how it ends.
+            wants_trailers: whether to look at what comes after a good answer, which costs.
 
         Raises:
             grpc.aio.UsageError: the channel is closed.
         """
-        self._rpc = rpc
-        self._call = _begin(rpc, timeout_s)
+        self._call = rpc._channel.call(
+            rpc._method, wall_s() + call.attempt_timeout_s, None, None, rpc._registered_call_handle
+        )
+        self._deserialize: Callable[[bytes], ResponseT] = rpc._response_deserializer
+        self._made_for = call
+        self._sender = sender
+        self._wants_trailers = wants_trailers
+        sender.under_way.add(self)
+
+    def cancel(self) -> None:
+        """End the request, whoever waits for it."""
+        self._sender.under_way.discard(self)
+        if not self._call.done():
+            self._call.cancel(_CANCELLED)
+
+
+class UnaryRequest(Request[ResponseT]):
+    """Is a request that is answered at once."""
+
+    __slots__ = ()
 
     async def send(self, request: Message, metadata: Pairs) -> ResponseT:
         """Send it and return the answer; who is cancelled here cancels the request.
 
         Raises:
-            RequestFailure: it ended with a status that is not OK.
-            grpc.aio.UsageError: `cancel` ended it.
-            google.protobuf.message.DecodeError: the answer is no message of the right kind.
+            SixhopError: what the sender makes of a request that was not answered.
         """
         call = self._call
         try:
             answer = await call.unary_unary(request.SerializeToString(), tuple(metadata), None)
         except asyncio.CancelledError:
             call.cancel(_CANCELLED)
-            raise
+            if cancel_asked():
+                raise
+            raise self._sender.lost(self._made_for) from None
+        finally:
+            self._sender.under_way.discard(self)
         if not call.is_ok():
             if call.is_locally_cancelled():
-                raise grpc.aio.UsageError("the request was ended by this process")
-            raise await self._failure()
-        return cast(ResponseT, self._rpc._response_deserializer(answer))
-
-    def cancel(self) -> None:
-        """End the request, whoever waits for it."""
-        self._call.cancel(_CANCELLED)
-
-    async def trailers(self) -> Mapping[str, str | bytes]:
-        """Return what came after the answer."""
-        return _trailers(await self._call.status())
-
-    async def _failure(self) -> RequestFailure:
-        return _failure(await self._call.status())
+                raise self._sender.lost(self._made_for)
+            raise self._sender.fault(self._made_for, _failure(await call.status()))
+        try:
+            response = self._deserialize(answer)
+        except DecodeError as error:
+            raise self._sender.fault(self._made_for, error) from error
+        if self._wants_trailers:
+            self._sender.keep(self._made_for, _trailers(await call.status()))
+        return response
 
 
-class StreamRequest(ABC, Generic[ResponseT]):
-    """Is one request on its way that is answered by a stream."""
+class StreamRequest(Request[ResponseT]):
+    """Is a request that is answered by a stream."""
 
-    def __init__(self, rpc: Any, timeout_s: float) -> None:
-        """Begin a request whose whole answer may take so long; else as `UnaryRequest` does."""
-        self._call = _begin(rpc, timeout_s)
-        self._receive = self._call.receive_serialized_message
-        self._deserialize = rpc._response_deserializer
+    __slots__ = ()
 
     async def send(self, request: Message, metadata: Pairs) -> None:
         """Send it; who is cancelled here cancels the request. How it fails is told by `read`."""
@@ -101,7 +159,7 @@ class StreamRequest(ABC, Generic[ResponseT]):
             await self._call.initiate_unary_stream(
                 request.SerializeToString(), tuple(metadata), None
             )
-        except asyncio.CancelledError:
+        except BaseException:
             self.cancel()
             raise
 
@@ -109,11 +167,11 @@ class StreamRequest(ABC, Generic[ResponseT]):
         """Return the next message; None after the last of a stream that ended well.
 
         Raises:
-            SixhopError: what `fault` makes of a stream that failed.
+            SixhopError: what the sender makes of a stream that failed.
             asyncio.CancelledError: `cancel` ended it, or who waits here is cancelled.
         """
         try:
-            message = await self._receive()
+            message = await self._call.receive_serialized_message()
         except asyncio.CancelledError:
             self.cancel()
             raise
@@ -121,41 +179,23 @@ class StreamRequest(ABC, Generic[ResponseT]):
             await self._end()
             return None
         try:
-            return cast(ResponseT, self._deserialize(message))
+            return self._deserialize(message)
         except DecodeError as error:
-            raise self.fault(error) from error
-
-    def cancel(self) -> None:
-        """End the request, whoever waits for it."""
-        if not self._call.done():
-            self._call.cancel(_CANCELLED)
-
-    @abstractmethod
-    def fault(self, error: RequestFailure | DecodeError) -> SixhopError:
-        """Return what a stream that failed is to its reader."""
-
-    @abstractmethod
-    def well_ended(self, trailers: Callable[[], Mapping[str, str | bytes]]) -> None:
-        """Take note of the end of a stream; `trailers` returns what came after it, at a price."""
+            raise self._sender.fault(self._made_for, error) from error
 
     async def _end(self) -> None:
         if self._call.is_locally_cancelled():
             raise asyncio.CancelledError
         status = await self._call.status()
         if status.code() != Code.OK:
-            raise self.fault(_failure(status))
-        self.well_ended(partial(_trailers, status))
-
-
-def _begin(rpc: Any, timeout_s: float) -> Any:
-    return rpc._channel.call(
-        rpc._method, wall_s() + timeout_s, None, None, rpc._registered_call_handle
-    )
+            raise self._sender.fault(self._made_for, _failure(status))
+        if self._wants_trailers:
+            self._sender.keep(self._made_for, _trailers(status))
 
 
 def _failure(status: Any) -> RequestFailure:
     return RequestFailure(Code(status.code()), status.details() or "", _trailers(status))
 
 
-def _trailers(status: Any) -> Mapping[str, str | bytes]:
+def _trailers(status: Any) -> Trailers:
     return dict(status.trailing_metadata() or ())

@@ -201,6 +201,8 @@ def tell_defect(error: BaseException) -> None:
 class ServerErrors(Guard[Inbound]):
     """Turns whatever a service raises into an error of our tree."""
 
+    errors_only = True
+
     def after(self, inbound: Inbound, error: BaseException | None) -> None:
         """Let errors of our tree and cancels pass, and nothing else.
 

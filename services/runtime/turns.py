@@ -37,11 +37,8 @@ class Turns:
     def __init__(self) -> None:
         """Begin with nobody."""
         self._levels: dict[Criticality, dict[Turn, None]] = {level: {} for level in Criticality}
-        self._count = 0
-
-    def __len__(self) -> int:
-        """Return how many wait."""
-        return self._count
+        self.count = 0
+        """How many wait."""
 
     def count_from(self, level: Criticality) -> int:
         """Return how many wait of a level and of those above it."""
@@ -50,12 +47,12 @@ class Turns:
     def join(self, turn: Turn) -> None:
         """Put a call behind the others of its level."""
         self._levels[turn.inbound.identity.criticality][turn] = None
-        self._count += 1
+        self.count += 1
 
     def leave(self, turn: Turn) -> None:
         """Take a call out that waits."""
         del self._levels[turn.inbound.identity.criticality][turn]
-        self._count -= 1
+        self.count -= 1
 
     def first(self, level: Criticality) -> Turn | None:
         """Return who has waited longest of a level; None when nobody waits."""

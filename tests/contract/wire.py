@@ -137,6 +137,8 @@ async def _calling(add_to: Callable[[grpc.aio.Server], None]) -> AsyncIterator[D
             domain.dependency("tool") as dependency,
         ):
             yield dependency
+            # However a request ends, nothing holds it any longer.
+            assert not dependency.under_way
     finally:
         await server.stop(None)
 
@@ -179,6 +181,8 @@ async def failing(fail: Raise, *, events: int = 0) -> AsyncIterator[Peer]:
         open_channel(config.address("tool")) as channel,
     ):
         yield Peer(channel, dependency)
+        # However a request ends, nothing holds it any longer.
+        assert not dependency.under_way
 
 
 async def call_unary(peer: Peer) -> None:

@@ -66,7 +66,8 @@ HEALTH: dict[str, Requirement] = {
         "issue 3",
     ),
     "load:travels": Requirement(
-        "With the engine on, every answer tells its caller how busy the process is.",
+        "With the engine on, every answer tells balancers how busy the process is, and a caller "
+        "that asks all that is known of it.",
         "issue 3",
     ),
     "testing:says-what-to-install": Requirement(

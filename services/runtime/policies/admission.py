@@ -185,7 +185,7 @@ class Admission(Guard[Inbound]):
             limit_kind=self._limit.kind,
             inflight=self._inflight,
             peak_inflight=self._peak,
-            waiting=len(self._turns),
+            waiting=self._turns.count,
             waited_count=self._waited,
             served_count=self._served,
             refused=dict(self._refused),
@@ -207,7 +207,10 @@ class Admission(Guard[Inbound]):
         identity = inbound.identity
         level = identity.criticality
         if self._estimate is not None and config.estimate is not Mode.OFF:
-            self._check_estimate(inbound, self._estimate(inbound), now)
+            self._estimate_tokens.look()
+            path_s = self._estimate(inbound)
+            if path_s is not None and now + path_s > inbound.deadline - inbound.margin_s:
+                self._doubt(inbound, path_s, now)
         limit = self._limit.value
         if self._rooms.is_calm(level, limit, self._inflight):
             self._let_in(inbound, now)
@@ -245,7 +248,7 @@ class Admission(Guard[Inbound]):
             self._limit.record(now, elapsed_s if elapsed_s > 0 else 0.0, inbound.admitted_as)
         elif self._ran_out_of_time(inbound, error, now):
             self._limit.record_overload(now, inbound.admitted_as)
-        if self._turns:
+        if self._turns.count:
             self._hand_out()
 
     def _let_in(self, inbound: Inbound, now: float) -> None:
@@ -270,7 +273,7 @@ class Admission(Guard[Inbound]):
         level, tenant = inbound.identity.criticality, inbound.identity.tenant
         if lower > self._turns.count_from(level):
             return True
-        if config.fair_share is not Mode.ENFORCE or len(self._turns) >= self._limit.value:
+        if config.fair_share is not Mode.ENFORCE or self._turns.count >= self._limit.value:
             return False
         shares = self._shares[level]
         return shares.is_within(tenant, self._available(shares, room), self._clock.now())
@@ -314,7 +317,7 @@ class Admission(Guard[Inbound]):
 
     def _hand_out(self) -> None:
         """Let those in who wait, as far as there is room."""
-        now, limit = self._clock.now() if self._turns else 0.0, self._limit.value
+        now, limit = self._clock.now() if self._turns.count else 0.0, self._limit.value
         for level in reversed(Criticality):
             while (turn := self._turns.first(level)) is not None:
                 if self._inflight >= self._rooms.room(level, limit, now):
@@ -330,17 +333,14 @@ class Admission(Guard[Inbound]):
         shares = self._shares[level]
         return LevelSnapshot(room=room, share=shares.snapshot(self._available(shares, room), now))
 
-    def _check_estimate(self, inbound: Inbound, path_s: float | None, now: float) -> None:
-        self._estimate_tokens.look()
-        left_s = inbound.self_deadline - now
-        if path_s is None or path_s <= left_s:
-            return
+    def _doubt(self, inbound: Inbound, path_s: float, now: float) -> None:
+        """Refuse a call whose path takes longer than what is left, unless the rule may not."""
         if not self._estimate_tokens.try_refuse():
             self._spared += 1
         elif self._refuses("estimate", self._config.estimate, inbound.identity.criticality):
             raise BudgetTooSmallError(
                 f"{inbound.method} takes about {path_s:.2f} s from {inbound.hop} on and "
-                f"{max(0.0, left_s):.2f} s are left; call with a longer deadline",
+                f"{inbound.self_deadline - now:.2f} s are left; call with a longer deadline",
                 cause="path_estimate",
                 details={"estimateMs": str(round(path_s * 1000))},
             )

@@ -366,7 +366,7 @@ class Breakers(Guard[Call]):
         if attempt is None:
             return
         outcome = Outcome.SUCCESS if error is None else verdict(error, call)
-        attempt.breaker.end(attempt, outcome, correction(error))
+        attempt.breaker.end(attempt, outcome, "" if error is None else correction(error))
 
     def state(self, key: str) -> BreakerState:
         """Return what the breaker of a callee does with calls now; closed for an unknown one."""

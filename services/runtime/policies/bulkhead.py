@@ -21,7 +21,7 @@ from typing import Annotated
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
-from services.runtime.call import Call, Callee, Group, Mode
+from services.runtime.call import Call, Group, Mode
 from services.runtime.clock import Clock
 from services.runtime.errors import BulkheadFullError
 from services.runtime.guarding import Guard
@@ -183,10 +183,11 @@ class Bulkhead(Guard[Call]):
         callee, now = call.callee, self._clock.now()
         permits = self._permits[callee.group]
         tenant = call.inbound.identity.tenant
-        if permits.take_at_once(callee.key, self._most(callee), tenant, now):
+        most = None if self._shared else callee.max_concurrency
+        if permits.take_at_once(callee.key, most, tenant, now):
             call.place = now
             return None
-        place = _Attempt(self.config, permits, call, self._clock, self._most(callee))
+        place = _Attempt(self.config, permits, call, self._clock, most)
         call.place = place
         return place.enter()
 
@@ -219,9 +220,6 @@ class Bulkhead(Guard[Call]):
         """Return the state now."""
         groups = {group: permits.snapshot() for group, permits in self._pools.items()}
         return BulkheadSnapshot(mode=self.config.mode, groups=groups)
-
-    def _most(self, callee: Callee) -> int | None:
-        return None if self._shared else callee.max_concurrency
 
 
 class _Attempt(Place):

@@ -35,10 +35,13 @@ def margin_s(time_remaining_on_arrival_s: float) -> float:
     `clamp(0.12 · R, 0.05, 1.0)`: a caller that times out first leaves no trace in Envoy. Above
     30 s it is `R / 30`, because what arrives may be that much more than what the caller has.
     """
-    return max(
-        min(max(MARGIN_RATIO * time_remaining_on_arrival_s, MIN_MARGIN_S), MAX_MARGIN_S),
-        WIRE_EXCESS_RATIO * time_remaining_on_arrival_s,
-    )
+    # Comparisons, because every call comes here and max() costs four of them.
+    if time_remaining_on_arrival_s > MAX_MARGIN_S / WIRE_EXCESS_RATIO:
+        return WIRE_EXCESS_RATIO * time_remaining_on_arrival_s
+    margin = MARGIN_RATIO * time_remaining_on_arrival_s
+    if margin < MIN_MARGIN_S:
+        return MIN_MARGIN_S
+    return margin if margin < MAX_MARGIN_S else MAX_MARGIN_S
 
 
 def floor_to_grid(timeout_s: float) -> float:
@@ -240,7 +243,9 @@ class ClientDeadline(Guard[Call]):
                 else attempt_timeout_s(limits, remaining_s)
             )
             # Late in a call the share is more than what is left until our own answer.
-            wanted_s = min(wanted_s, inbound.self_deadline - now)
+            most_s = remaining_s - inbound.margin_s
+            if wanted_s > most_s:
+                wanted_s = most_s
             useful_s = call.attempt_timeout_s = floor_to_grid(wanted_s)
         if useful_s < limits.min_useful_s or useful_s <= 0:
             raise BudgetTooSmallError(

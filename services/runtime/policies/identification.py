@@ -58,6 +58,11 @@ class Identification(Guard[Inbound]):
         if self.authenticate is None:
             self._settle(inbound, ANYBODY)
             return None
+        if credential is not None:
+            known = credential.known(self._clock.now())
+            if known is not None:
+                self._settle(inbound, known)
+                return None
         return self._identify(inbound, credential or Credential(), self.authenticate)
 
     async def _identify(

@@ -47,7 +47,7 @@ class Limit(Protocol):
 class Fixed:
     """Is a number that somebody has chosen."""
 
-    __slots__ = ("_value",)
+    __slots__ = ("value",)
 
     def __init__(self, value: int) -> None:
         """Take the number.
@@ -57,17 +57,13 @@ class Fixed:
         """
         if value < 1:
             raise ValueError("a limit below 1 would serve nobody")
-        self._value = value
+        self.value = value
+        """The number."""
 
     @property
     def kind(self) -> str:
         """Return the name of the algorithm."""
         return "fixed"
-
-    @property
-    def value(self) -> int:
-        """Return the number."""
-        return self._value
 
     def record(self, now: float, latency_s: float, inflight: int) -> None:
         """Learn nothing."""

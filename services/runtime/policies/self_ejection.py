@@ -109,9 +109,9 @@ class SelfEjection(Guard[Inbound]):
 
     def after(self, inbound: Inbound, error: BaseException | None) -> None:
         """Count how a stream has ended."""
-        self.tick()
         if not inbound.streaming or self._config.mode is Mode.OFF:
             return
+        self.tick()
         if error is None:
             self._failures = 0
         elif _own_fault(error):

@@ -12,8 +12,9 @@ import pytest
 from services.runtime.client import open_channel
 from services.runtime.load_report import (
     LOAD_REPORT_KEY,
+    LOAD_WANTED,
     LoadReport,
-    load_trailers,
+    load_trailer,
     read_load_report,
 )
 from sixhop.gateway.v1 import gateway_pb2
@@ -42,7 +43,7 @@ class Endpoint:
         """Answer one call."""
         self.count += 1
         report = LoadReport(rps=100, application_utilization=self.utilization)
-        context.set_trailing_metadata(load_trailers(report))
+        context.set_trailing_metadata((load_trailer(report),))
         return b""
 
 
@@ -124,6 +125,21 @@ async def test_every_answer_tells_its_caller_the_load_and_what_a_call_takes() ->
     assert tool.path_s is not None
     assert gateway is not None
     assert gateway.answer_s(0.5) is not None
+
+
+@requirement("load:travels")
+async def test_only_who_asks_is_told_all() -> None:
+    async with running() as suite, open_channel(suite.config.address("gateway")) as channel:
+        stub = GatewayServiceStub(channel)
+        request = gateway_pb2.AskRequest(question=Question(text="hello"))
+        told = []
+        for metadata in ((), (LOAD_WANTED,)):
+            call = stub.Ask(request, timeout=10.0, metadata=metadata)
+            await call
+            trailers = await call.trailing_metadata()
+            told.append(LOAD_REPORT_KEY in {key for key, _ in trailers or ()})
+
+    assert told == [False, True]
 
 
 @requirement("load:travels")

@@ -17,7 +17,7 @@ from services.runtime.guarding import Guard
 from services.runtime.identity import write_identity
 from services.runtime.loads import Loads
 from services.runtime.policies.shed import ShedChange
-from services.runtime.server import PolicyInterceptor
+from services.runtime.server import PolicyHandlers
 from services.runtime.stack import EdgeRules, server_policies, server_stack
 from services.runtime.statistics import Activity
 from services.runtime.status import DETAILS_KEY, error_info
@@ -88,7 +88,7 @@ class Door:
         hop = "gateway" if edge else "tool"
         first_event = self.estimator.served.first_event
         self._door = runtime.Door(hop, f"{hop}-1", stack, clock, first_event)
-        self._interceptor = PolicyInterceptor(self._door)
+        self._policies = PolicyHandlers(self._door)
 
     async def serve(
         self,
@@ -156,14 +156,14 @@ class Door:
         self.on_ejection()
 
     async def _handler(self, method: str, found: Any, identity: Identity) -> Any:
-        async def find(details: Any) -> Any:
+        def find(details: Any) -> Any:
             return found
 
         details: Any = SimpleNamespace(
             method=f"/sixhop.test.v1.TestService/{method}",
             invocation_metadata=tuple(write_identity(identity)),
         )
-        return await self._interceptor.intercept_service(find, details)
+        return self._policies.handler(details, find)
 
     def held(self) -> dict[str, int]:
         """Return what is in flight; nothing when all is quiet."""

@@ -18,7 +18,7 @@ import grpc
 import grpc_testing
 from google.protobuf.message import Message
 
-from services.runtime.server import PolicyInterceptor
+from services.runtime.server import PolicyHandlers
 from sixhop.model.v1 import model_pb2
 from sixhop.tool.v1 import tool_pb2
 from tests.unit.runtime.fake_time import START, FakeTimeLoop
@@ -84,12 +84,12 @@ class SyncServicer:
         self,
         line: Any,
         behaviour: Callable[[Any, Any], Any],
-        interceptor: PolicyInterceptor | None,
+        policies: PolicyHandlers | None,
     ) -> None:
         """Take the time line, the handler, and what wraps it."""
         self._line = line
         self._behaviour = behaviour
-        self._interceptor = interceptor
+        self._policies = policies
         self._context: AsyncContext | None = None
         self.ended = threading.Event()
         """Set when the handler is through, which may be after its caller has gone."""
@@ -126,36 +126,36 @@ class SyncServicer:
 
     async def _wrapped(self, make: Callable[[Any], Any]) -> Any:
         handler = make(self._behaviour)
-        if self._interceptor is None:
+        if self._policies is None:
             return handler
 
-        async def found(details: Any) -> Any:
+        def found(details: Any) -> Any:
             return handler
 
         sent = () if self._context is None else self._context.invocation_metadata()
         details: Any = SimpleNamespace(
             method="/sixhop.test.v1.TestService/Test", invocation_metadata=tuple(sent)
         )
-        return await self._interceptor.intercept_service(found, details)
+        return self._policies.handler(details, found)
 
 
 def call_unary(
     behaviour: Callable[[Any, Any], Any],
     *,
     timeout_s: float | None,
-    interceptor: PolicyInterceptor | None = None,
+    policies: PolicyHandlers | None = None,
     metadata: Metadata = (),
 ) -> Answered:
-    """Call a unary handler, wrapped by an interceptor if there is one.
+    """Call a unary handler, wrapped by the policies if there are any.
 
     Args:
         behaviour: the handler.
         timeout_s: what the caller gives; None is no deadline.
-        interceptor: the policies.
+        policies: what wraps it.
         metadata: what the caller sends.
     """
     line = grpc_testing.strict_fake_time(START)
-    servicer = SyncServicer(line, behaviour, interceptor)
+    servicer = SyncServicer(line, behaviour, policies)
     server = grpc_testing.server_from_dictionary(
         {UNARY.containing_service: SimpleNamespace(ExecuteTool=servicer.unary)}, line
     )
@@ -168,11 +168,11 @@ def call_stream(
     behaviour: Callable[[Any, Any], Any],
     *,
     timeout_s: float | None,
-    interceptor: PolicyInterceptor | None = None,
+    policies: PolicyHandlers | None = None,
 ) -> Answered:
     """Call a streaming handler; arguments as for `call_unary`."""
     line = grpc_testing.strict_fake_time(START)
-    servicer = SyncServicer(line, behaviour, interceptor)
+    servicer = SyncServicer(line, behaviour, policies)
     sent: list[Message] = []
 
     def remembered(request: Any, context: Any) -> Iterator[Message]:

@@ -35,8 +35,8 @@ async def enter(edge: Identification, credential: Credential, clock: ManualClock
     call = inbound(30.0, hop="gateway", arrived_at=clock.now())
     call.credential = credential
     waiting = edge.before(call)
-    assert waiting is not None
-    await waiting
+    if waiting is not None:
+        await waiting
     return call.identity.tenant
 
 

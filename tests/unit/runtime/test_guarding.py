@@ -147,3 +147,18 @@ async def test_one_guard_is_an_async_context_manager_of_a_call() -> None:
         log.append("inside")
 
     assert log == ["a in", "inside", "a None"]
+
+
+async def test_a_guard_for_errors_alone_sees_those_that_come_of_a_good_end() -> None:
+    log: list[str] = []
+
+    class OnlyErrors(Witness):
+        errors_only = True
+
+    async with Guarded(Guards([OnlyErrors("a", log), Witness("b", log)]), "call"):
+        pass
+    with pytest.raises(KeyError, match="late"):
+        async with Guarded(Guards([OnlyErrors("c", log), Fail()]), "call"):
+            pass
+
+    assert log == ["a in", "b in", "b None", "c in", "c KeyError('late')"]

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -44,6 +43,10 @@ FULL = LoadReport(
     breakers={"tool/sql": BreakerState.OPEN, "model": BreakerState.HALF_OPEN},
     mean_s={"model": 1.5},
 )
+BRIEF = LoadReport(
+    cpu_utilization=0.5, application_utilization=0.25, rps=12.5, eps=0.5, estimated_qps=99.5
+)
+"""What a balancer is told of it."""
 NUMBERS = st.floats(allow_nan=True, allow_infinity=True)
 FIELDS = descriptor_pb2.FieldDescriptorProto
 ORCA = {"cpu_utilization": 1, "rps_fractional": 6, "eps": 7, "application_utilization": 9}
@@ -158,21 +161,32 @@ def test_a_report_is_built_once_in_a_tenth_of_a_second() -> None:
     load = Load()
     reporter = LoadReporter(load.measure, clock)
 
-    first = [reporter.current() for _ in range(1000)]
-    brief = replace(FULL, note_p90_s={}, breakers={}, mean_s={})
+    first = [reporter.current(full=True) for _ in range(1000)]
     load.report = FULL
     clock.advance(REBUILD_INTERVAL_S * 0.9)
-    still = reporter.current()
+    still = reporter.current(full=True)
     clock.advance(REBUILD_INTERVAL_S * 0.2)
-    later = reporter.current()
+    later = reporter.current(full=True)
 
     empty = encode_load_report(LoadReport())
-    assert {*first, still} == {((ORCA_REPORT_KEY, empty), (LOAD_REPORT_KEY, empty))}
+    assert {*first, still} == {((ORCA_REPORT_KEY, b""), (LOAD_REPORT_KEY, empty))}
     assert [(key, read_load_report(value)) for key, value in later] == [
-        (ORCA_REPORT_KEY, brief),
+        (ORCA_REPORT_KEY, BRIEF),
         (LOAD_REPORT_KEY, FULL),
     ]
     assert load.count == 2
+
+
+@requirement("load:cheap")
+def test_unasked_an_answer_tells_what_balancers_choose_by_and_no_more() -> None:
+    load = Load()
+    load.report = FULL
+    reporter = LoadReporter(load.measure, ManualClock())
+
+    told = reporter.current(full=False)
+
+    assert [(key, read_load_report(value)) for key, value in told] == [(ORCA_REPORT_KEY, BRIEF)]
+    assert sum(len(value) for _, value in told) < 80
 
 
 @requirement("load:cheap")
@@ -205,13 +219,19 @@ def test_garbage_leaves_the_last_report_and_its_age() -> None:
 
 
 @requirement("load:cheap")
-def test_a_caller_looks_for_a_report_five_times_a_second_at_most() -> None:
+@pytest.mark.parametrize(("answers", "asked_count"), [(True, 5), (False, 20)])
+def test_a_caller_asks_five_times_a_second_and_oftener_only_while_none_comes(
+    answers: bool, asked_count: int
+) -> None:
     clock = ManualClock()
     reader = LoadReader(clock)
 
-    looks = 0
+    asked = 0
     for _ in range(1000):
-        looks += reader.due()
+        if reader.due():
+            asked += 1
+            if answers:
+                reader.note(encode_load_report(FULL))
         clock.advance(0.001)
 
-    assert looks == 5
+    assert asked == asked_count

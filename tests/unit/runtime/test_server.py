@@ -16,7 +16,7 @@ from services.runtime.door import Door
 from services.runtime.errors import Code, NotFoundError
 from services.runtime.outgoing import Outgoing
 from services.runtime.policies.deadline import margin_s
-from services.runtime.server import PolicyInterceptor
+from services.runtime.server import PolicyHandlers
 from services.runtime.stack import EdgeRules, server_stack
 from services.runtime.statistics import Activity
 from services.runtime.status import DETAILS_KEY, error_info
@@ -39,12 +39,12 @@ CODES = {
 }
 
 
-def door(edge: EdgeRules | None = None, hop: str = "tool") -> PolicyInterceptor:
+def door(edge: EdgeRules | None = None, hop: str = "tool") -> PolicyHandlers:
     """Return the policies of a hop, the gateway's when there are rules for the edge."""
     stack = server_stack(
         CLOCK, Activity(), edge or EdgeRules(), server_guards(CLOCK), log_calls=False
     )
-    return PolicyInterceptor(Door(hop, f"{hop}-7", stack, CLOCK))
+    return PolicyHandlers(Door(hop, f"{hop}-7", stack, CLOCK))
 
 
 def info(answered: Answered) -> error_details_pb2.ErrorInfo:
@@ -70,7 +70,7 @@ def test_the_service_sees_exactly_the_time_that_remains() -> None:
         seen.append(CURRENT.get())
         return ANSWER
 
-    answered = call_unary(handler, timeout_s=2.5, interceptor=door())
+    answered = call_unary(handler, timeout_s=2.5, policies=door())
 
     (inbound,) = seen
     assert answered.code is grpc.StatusCode.OK
@@ -105,7 +105,7 @@ def test_a_child_call_gets_its_part_of_exactly_that(
         async with outgoing.stream("Generate", open_wire):
             return ANSWER
 
-    answered = call_unary(handler, timeout_s=timeout_s, interceptor=door())
+    answered = call_unary(handler, timeout_s=timeout_s, policies=door())
 
     assert answered.code is grpc.StatusCode.OK
     assert given == pytest.approx({"unary": unary_s, "whole": whole_s, "first": first_s})
@@ -133,8 +133,8 @@ def test_slow_own_work_is_answered_by_the_hop_itself_before_the_deadline(
         await CLOCK.sleep(3600)
 
     for answered in (
-        call_unary(unary, timeout_s=timeout_s, interceptor=door()),
-        call_stream(stream, timeout_s=timeout_s, interceptor=door()),
+        call_unary(unary, timeout_s=timeout_s, policies=door()),
+        call_stream(stream, timeout_s=timeout_s, policies=door()),
     ):
         assert answered.at_s == pytest.approx(at_s)
         told = info(answered)
@@ -154,7 +154,7 @@ def test_whatever_the_service_does_the_hop_answers_before_its_caller_gives_up(
             await CLOCK.sleep(work * timeout_s / events)
             yield EVENT
 
-    answered = call_stream(handler, timeout_s=timeout_s, interceptor=door())
+    answered = call_stream(handler, timeout_s=timeout_s, policies=door())
 
     assert answered.at_s <= timeout_s - margin_s(timeout_s) + 1e-6
     in_time = work * timeout_s < timeout_s - margin_s(timeout_s) - 1e-6
@@ -172,7 +172,7 @@ def test_a_wait_that_the_deadline_cut_is_told_as_the_dependencys_failure() -> No
         await CLOCK.sleep(0.5)
         await outgoing.unary("Generate", send)
 
-    answered = call_unary(handler, timeout_s=2.5, interceptor=door())
+    answered = call_unary(handler, timeout_s=2.5, policies=door())
 
     told = info(answered)
     assert answered.code is grpc.StatusCode.ABORTED
@@ -195,7 +195,7 @@ def test_a_wait_that_the_service_itself_cut_long_ago_excuses_nothing() -> None:
                 await outgoing.unary("Generate", send)
         await CLOCK.sleep(3600)
 
-    answered = call_unary(handler, timeout_s=2.5, interceptor=door())
+    answered = call_unary(handler, timeout_s=2.5, policies=door())
 
     assert answered.code is grpc.StatusCode.DEADLINE_EXCEEDED
     assert info(answered).reason == "SELF_TIMEOUT"
@@ -215,7 +215,7 @@ def test_a_silent_stream_is_told_by_its_limit_and_not_by_our_deadline() -> None:
             async for _ in events:
                 yield EVENT
 
-    answered = call_stream(handler, timeout_s=30.0, interceptor=door())
+    answered = call_stream(handler, timeout_s=30.0, policies=door())
 
     told = info(answered)
     assert answered.code is grpc.StatusCode.ABORTED
@@ -229,7 +229,7 @@ def test_without_a_deadline_an_inner_hop_does_no_work() -> None:
     async def handler(request: Any, context: Any) -> Any:
         raise AssertionError("this was to be refused")
 
-    answered = call_unary(handler, timeout_s=None, interceptor=door())
+    answered = call_unary(handler, timeout_s=None, policies=door())
 
     assert answered.code is grpc.StatusCode.INVALID_ARGUMENT
     assert info(answered).reason == "DEADLINE_MISSING"
@@ -246,7 +246,7 @@ def test_the_edge_gives_a_deadline_and_cuts_a_long_one(
         seen.append(CURRENT.get())
         await CLOCK.sleep(3600)
 
-    answered = call_unary(handler, timeout_s=timeout_s, interceptor=door(EDGE, "gateway"))
+    answered = call_unary(handler, timeout_s=timeout_s, policies=door(EDGE, "gateway"))
 
     assert seen[0].deadline == START + expected
     assert answered.at_s == pytest.approx(expected - margin_s(expected))
@@ -259,7 +259,7 @@ def test_the_time_between_two_events_is_the_services_too() -> None:
             yield EVENT
             await CLOCK.sleep(0.85)
 
-    answered = call_stream(handler, timeout_s=10.0, interceptor=door())
+    answered = call_stream(handler, timeout_s=10.0, policies=door())
 
     assert len(answered.messages) == 11
     assert answered.at_s == pytest.approx(9.0)
@@ -278,7 +278,7 @@ def test_what_a_service_holds_is_free_when_its_stream_has_ended(clean: bool) -> 
         finally:
             log.append("free")
 
-    answered = call_stream(handler, timeout_s=10.0, interceptor=door())
+    answered = call_stream(handler, timeout_s=10.0, policies=door())
 
     assert answered.code is (grpc.StatusCode.OK if clean else grpc.StatusCode.NOT_FOUND)
     assert log == ["free"]
@@ -299,8 +299,8 @@ def test_a_service_that_awaits_what_was_cancelled_answers_at_once() -> None:
         await unary(request, context)
 
     for answered in (
-        call_unary(unary, timeout_s=30.0, interceptor=door()),
-        call_stream(stream, timeout_s=30.0, interceptor=door()),
+        call_unary(unary, timeout_s=30.0, policies=door()),
+        call_stream(stream, timeout_s=30.0, policies=door()),
     ):
         assert answered.code is grpc.StatusCode.INTERNAL
         assert answered.at_s == 0
@@ -312,7 +312,7 @@ def test_a_timeout_error_of_the_service_itself_is_a_defect_and_no_timeout() -> N
     async def handler(request: Any, context: Any) -> Any:
         raise TimeoutError("secret")
 
-    answered = call_unary(handler, timeout_s=30.0, interceptor=door())
+    answered = call_unary(handler, timeout_s=30.0, policies=door())
 
     assert answered.code is grpc.StatusCode.INTERNAL
     assert "secret" not in answered.text
@@ -326,7 +326,7 @@ def test_the_identity_of_the_call_reaches_the_service() -> None:
         seen.append(CURRENT.get().identity)
         return ANSWER
 
-    call_unary(handler, timeout_s=1.0, interceptor=door(), metadata=(("x-sixhop-run-id", "run-1"),))
+    call_unary(handler, timeout_s=1.0, policies=door(), metadata=(("x-sixhop-run-id", "run-1"),))
 
     assert seen[0].run_id == "run-1"
 
@@ -335,7 +335,7 @@ def test_our_codes_reach_the_wire_as_grpc_names_them() -> None:
     async def handler(request: Any, context: Any) -> Any:
         raise NotFoundError("tool", "x")
 
-    answered = call_unary(handler, timeout_s=1.0, interceptor=door())
+    answered = call_unary(handler, timeout_s=1.0, policies=door())
 
     assert answered.code.value[0] == int(Code.NOT_FOUND)
 
@@ -344,7 +344,7 @@ def test_our_codes_reach_the_wire_as_grpc_names_them() -> None:
 def test_a_heartbeat_does_not_begin_an_answer() -> None:
     told: list[float] = []
     stack = server_stack(CLOCK, Activity(), EdgeRules(), server_guards(CLOCK), log_calls=False)
-    interceptor = PolicyInterceptor(
+    policies = PolicyHandlers(
         Door("model", "model-7", stack, CLOCK, lambda inbound: told.append(CLOCK.now() - START))
     )
 
@@ -353,7 +353,7 @@ def test_a_heartbeat_does_not_begin_an_answer() -> None:
         await CLOCK.sleep(2.0)
         yield model_pb2.GenerateResponse(text_delta=model_pb2.GeneratedText(text="a"))
 
-    answered = call_stream(stream, timeout_s=10.0, interceptor=interceptor)
+    answered = call_stream(stream, timeout_s=10.0, policies=policies)
 
     assert answered.code is grpc.StatusCode.OK
     assert told == [2.0]

@@ -1,5 +1,6 @@
 """Holds the wrapping of handlers: once for each method, around what a service holds."""
 
+import inspect
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from services.runtime.call import Inbound
 from services.runtime.door import Door
 from services.runtime.guarding import Guard
-from services.runtime.server import PolicyInterceptor
+from services.runtime.server import PolicyHandlers
 from sixhop.model.v1 import model_pb2
 from sixhop.tool.v1 import tool_pb2
 from tests.requirements import requirement
@@ -23,7 +24,7 @@ EVENT = model_pb2.GenerateResponse(sequence=1)
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """Names a method, as gRPC does for an interceptor."""
+    """Names a method, as gRPC does for who looks for its handler."""
 
     method: str
     invocation_metadata: tuple[()] = ()
@@ -41,9 +42,9 @@ class QuietContext:
         return ()
 
 
-def door() -> PolicyInterceptor:
+def door() -> PolicyHandlers:
     """Return a door without policies."""
-    return PolicyInterceptor(Door("tool", "tool-7", [], CLOCK))
+    return PolicyHandlers(Door("tool", "tool-7", [], CLOCK))
 
 
 @requirement("stream:cancelled-when-left")
@@ -62,12 +63,12 @@ async def test_what_a_service_holds_is_free_before_its_call_counts_as_ended() ->
         def after(self, inbound: Inbound, error: BaseException | None) -> None:
             log.append("ended")
 
-    async def found(details: Any) -> Any:
+    def found(details: Any) -> Any:
         return grpc.unary_stream_rpc_method_handler(handler)
 
-    interceptor = PolicyInterceptor(Door("tool", "tool-7", [Ending()], CLOCK))
+    policies = PolicyHandlers(Door("tool", "tool-7", [Ending()], CLOCK))
     details: Any = Details("/sixhop.tool.v1.ToolService/Test")
-    wrapped: Any = await interceptor.intercept_service(found, details)
+    wrapped: Any = policies.handler(details, found)
     stream = wrapped.unary_stream(None, QuietContext())
     await anext(stream)
 
@@ -76,16 +77,28 @@ async def test_what_a_service_holds_is_free_before_its_call_counts_as_ended() ->
     assert log == ["free", "ended"]
 
 
-async def test_a_method_is_wrapped_once() -> None:
-    interceptor, asked = door(), []
+def test_a_wrapped_method_is_asynchronous_by_grpcs_first_look() -> None:
+    def found(details: Any) -> Any:
+        return grpc.unary_unary_rpc_method_handler(lambda *_: ANSWER)
 
-    async def found(details: Any) -> Any:
+    details: Any = Details("/sixhop.tool.v1.ToolService/ExecuteTool")
+
+    wrapped: Any = door().handler(details, found)
+
+    # gRPC runs whatever is not in a thread.
+    assert inspect.isawaitable(wrapped.unary_unary)
+
+
+async def test_a_method_is_wrapped_once() -> None:
+    policies, asked = door(), []
+
+    def found(details: Any) -> Any:
         asked.append(details.method)
         return grpc.unary_unary_rpc_method_handler(lambda *_: ANSWER)
 
     details: Any = Details("/sixhop.tool.v1.ToolService/ExecuteTool")
-    first = await interceptor.intercept_service(found, details)
-    second = await interceptor.intercept_service(found, details)
+    first = policies.handler(details, found)
+    second = policies.handler(details, found)
 
     assert first is second
     assert len(asked) == 1
@@ -102,17 +115,17 @@ async def test_a_method_is_wrapped_once() -> None:
 async def test_what_must_answer_when_nothing_else_does_is_not_wrapped(method: str) -> None:
     handler: Any = grpc.unary_unary_rpc_method_handler(lambda *_: ANSWER)
 
-    async def found(details: Any) -> Any:
+    def found(details: Any) -> Any:
         return handler
 
     details: Any = Details(method)
-    assert await door().intercept_service(found, details) is handler
+    assert door().handler(details, found) is handler
 
 
 async def test_a_client_stream_is_refused_at_the_first_call() -> None:
-    async def found(details: Any) -> Any:
+    def found(details: Any) -> Any:
         return grpc.stream_unary_rpc_method_handler(lambda *_: ANSWER)
 
     details: Any = Details("/sixhop.tool.v1.ToolService/Upload")
     with pytest.raises(TypeError, match="no client streams"):
-        await door().intercept_service(found, details)
+        door().handler(details, found)

@@ -1,9 +1,8 @@
 """Holds a caller to this: a callee that only says that it lives has not answered yet."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -60,7 +59,7 @@ class Reader:
                 is_content=lambda event: not event.startswith("."),
                 take_heartbeat=take_heartbeat,
             )
-            async with cast(AbstractAsyncContextManager[AsyncIterator[str]], stream) as events:
+            async with stream as events:
                 return [event async for event in events]
 
     async def fail(self, *scripts: Sequence[Step], remaining_s: float = 30.0) -> SixhopError:

@@ -2,10 +2,9 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 from services.runtime.call import (
     Alternative,
@@ -150,7 +149,7 @@ class Wired:
         with serving(self.clock, remaining_s) as inbound:
             self.inbounds.append(inbound)
             stream = self._model.stream("Generate", open_wire)
-            async with cast(AbstractAsyncContextManager[AsyncIterator[str]], stream) as events:
+            async with stream as events:
                 return [event async for event in events]
 
     def some_call(self) -> Call:

@@ -24,8 +24,10 @@ class LoadReport(_message.Message):
 
     Numbers and types of the fields are those of ORCA's `OrcaLoadReport`
     (xds.data.orca.v3, gRFC A51), so that Envoy and gRPC's weighted round robin
-    read it in `endpoint-load-metrics-bin`. gRPC gives that trailer to nobody
-    else, so that callers find a copy, with all names, in `sixhop-load-bin`.
+    read it in `endpoint-load-metrics-bin`, which comes with every answer and
+    has `estimated_qps` of our own names. gRPC gives that trailer to nobody else:
+    callers that send `x-sixhop-load: 1` find all of it in `sixhop-load-bin`,
+    and so does whoever gets an error.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

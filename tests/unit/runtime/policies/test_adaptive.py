@@ -52,6 +52,17 @@ async def test_until_enough_is_known_the_declared_timeout_holds(clock: ManualClo
     assert adaptive.limits(call).step_timeout_s < call.limits.step_timeout_s
 
 
+async def test_of_a_busy_callee_answers_are_looked_at_at_even_intervals(
+    clock: ManualClock,
+) -> None:
+    adaptive = timeouts(clock)
+    await answers(adaptive, clock, *[0.1] * 110)
+
+    await answers(adaptive, clock, *[0.001] * 1000)
+
+    assert 110 + 15 <= adaptive.snapshot()[KEY].sample_count <= 110 + 25
+
+
 async def test_a_calm_callee_gets_a_tighter_timeout_than_a_jittery_one(clock: ManualClock) -> None:
     calm, jittery = timeouts(clock), timeouts(clock)
     await answers(calm, clock, *[0.5, 0.52] * 60)
