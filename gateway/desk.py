@@ -1,8 +1,8 @@
 """Takes runs in this process, for doors that are no gRPC door."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TypeVar
 
 from gateway.runner import Runner
@@ -60,7 +60,13 @@ class Desk:
         Raises:
             SixhopError: it was refused or failed; `status` says what the contract makes of that.
         """
-        return await self._door.unary(inbound, partial(self._runner.ask, request))
+
+        # A task of its own, which goes with the one that waits for it: each event of the run would
+        # wake all of the coroutines above this one, and an HTTP server has a dozen.
+        def begin() -> asyncio.Task[gateway_pb2.AskResponse]:
+            return asyncio.create_task(self._runner.ask(request))
+
+        return await self._door.unary(inbound, begin)
 
     def run(
         self,

@@ -37,8 +37,10 @@ def check_question(question: run_pb2.Question, settings: GatewaySettings) -> Non
         )
     if len(question.session_id) > MAX_NAME_CHARS:
         raise InvalidArgumentError("question.session_id", "is longer than 200 characters")
-    check_history(question.history, settings)
-    _check_options(question, settings)
+    if question.history:
+        check_history(question.history, settings)
+    if question.tools or question.tool_choice or question.generation.ByteSize():
+        _check_options(question, settings)
     _check_sources(question, settings)
 
 

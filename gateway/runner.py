@@ -89,32 +89,35 @@ class Runner:
         spent = Spending(inbound, request.question)
         asked = _asked(inbound, request, delivery)
         last: run_pb2.RunEvent | None = None
-        async with self._routing.stream(self._stub.Route, asked) as responses:
-            async for response in responses:
-                if last is not None:
-                    raise _incomplete("went on after its last event")
-                event = response.event
-                kind = event.WhichOneof("event") or UNKNOWN
-                if kind == TEXT:
-                    # By far the most: what is read of them is read once.
-                    text = event.text_delta.text
-                    spent.see_text(text)
-                    self._book.tell_text(inbound, text)
-                    if texts is None:
-                        yield event
+        try:
+            async with self._routing.stream(self._stub.Route, asked) as responses:
+                async for response in responses:
+                    if last is not None:
+                        raise _incomplete("went on after its last event")
+                    event = response.event
+                    kind = event.WhichOneof("event") or UNKNOWN
+                    if kind == TEXT:
+                        # By far the most: what is read of them is read once.
+                        text = event.text_delta.text
+                        spent.written_chars += len(text)
+                        self._book.tell_text(inbound, text)
+                        if texts is None:
+                            yield event
+                        else:
+                            texts.append(text)
+                        continue
+                    if kind == ROUTED:
+                        # Routing has been told; one that is older than this rule did not listen.
+                        check_agent(inbound, event.routed.agent)
+                    if kind == FINISHED:
+                        # Kept until the stream has ended well: a run that fails has no last event.
+                        last = event
+                        spent.see_end(event.finished)
                     else:
-                        texts.append(text)
-                    continue
-                if kind == ROUTED:
-                    # Routing has been told; one that is older than this rule did not listen.
-                    check_agent(inbound, event.routed.agent)
-                if kind == FINISHED:
-                    # Kept until the stream has ended well: a run that fails has no last event.
-                    last = event
-                    spent.see_end(event.finished)
-                else:
-                    self._book.tell(inbound, kind, event)
-                    yield event
+                        self._book.tell(inbound, kind, event)
+                        yield event
+        finally:
+            spent.settle()
         if last is None:
             raise _incomplete("ended without its last event")
         self._book.tell(inbound, FINISHED, last)

@@ -11,22 +11,27 @@ class Spending:
     """Notes at a call what its run has used, as well as it is known.
 
     A run says only at its end what it has used. One that is cancelled or fails says nothing, and
-    has cost as much: until the end, it counts by the characters that were read and written.
+    has cost as much: once it has begun to answer, it counts by the characters read and written.
     """
 
     def __init__(self, inbound: Inbound, question: run_pb2.Question) -> None:
         """Take the call, and the question that its run reads."""
         self._inbound = inbound
-        self._chars = prompt_chars(question)
+        self._told = False
+        self._read_chars = prompt_chars(question)
+        self.written_chars = 0
+        """How many were written; whoever gets a piece of text adds its length."""
 
-    def see_text(self, text: str) -> None:
-        """Note what a piece of text tells."""
-        self._chars += len(text)
-        self._inbound.token_count = self._chars // CHARS_PER_TOKEN
+    def settle(self) -> None:
+        """Note what a run has used that has begun to answer, unless it has said so itself."""
+        if self.written_chars and not self._told:
+            chars = self._read_chars + self.written_chars
+            self._inbound.token_count = chars // CHARS_PER_TOKEN
 
     def see_end(self, finished: run_pb2.RunFinished) -> None:
         """Note what the run says of itself at its end."""
         usage = finished.usage
+        self._told = True
         self._inbound.token_count = usage.input_token_count + usage.output_token_count
 
 

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 
-from starlette.datastructures import Headers
 from starlette.requests import Request
 
 from gateway.desk import Arrival
@@ -18,12 +17,25 @@ GRPC_TIMEOUT_HEADER = "grpc-timeout"
 CRITICALITY_HEADER = "x-sixhop-criticality"
 RUN_ID_HEADER = "x-sixhop-run-id"
 
+_CREDENTIAL = "credential"
+"""Where a request keeps it."""
 _MILLISECONDS = re.compile(r"[0-9]{1,12}")
 _GRPC_TIMEOUT = re.compile(r"([0-9]{1,8})([HMSmun])")
 _UNITS_S: Mapping[str, float] = {"H": 3600, "M": 60, "S": 1, "m": 1e-3, "u": 1e-6, "n": 1e-9}
 
 
-def arrival_of(headers: Headers, credential: Credential) -> Arrival:
+def headers_of(request: Request) -> dict[str, str]:
+    """Return the headers of a request by their names in small letters; of several, the first.
+
+    To look for one among those that came takes as long as to read them all.
+    """
+    return {
+        name.decode("latin-1"): value.decode("latin-1")
+        for name, value in reversed(request.scope["headers"])
+    }
+
+
+def arrival_of(headers: Mapping[str, str], credential: Credential) -> Arrival:
     """Return who sends these headers and shows this, and how long they wait.
 
     Of several headers that say how long, the shortest counts: somebody on the way gives up then.
@@ -51,17 +63,18 @@ def credential_of(request: Request) -> Credential:
         InvalidArgumentError: it shows several: whoever looks at the first and whoever looks at the
             last one would take it for different tenants.
     """
-    known = getattr(request.state, "credential", None)
+    state = request.scope.setdefault("state", {})
+    known = state.get(_CREDENTIAL)
     if isinstance(known, Credential):
         return known
     came = request.headers.getlist(CREDENTIAL_KEY)
     if len(came) > 1:
         raise InvalidArgumentError(CREDENTIAL_KEY, "came more than once; send one")
-    request.state.credential = credential = Credential(came[0] if came else "")
+    state[_CREDENTIAL] = credential = Credential(came[0] if came else "")
     return credential
 
 
-def _remaining_s(headers: Headers) -> float | None:
+def _remaining_s(headers: Mapping[str, str]) -> float | None:
     found: list[float] = []
     for header in (DEADLINE_MS_HEADER, ENVOY_TIMEOUT_HEADER):
         text = headers.get(header)

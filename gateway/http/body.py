@@ -1,12 +1,12 @@
 """Reads the body of a request, within its limits."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, from_json
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 
 from gateway.allowance import TOO_LARGE
 from gateway.http.failing import NOT_TAKEN, TOO_SLOW
@@ -17,6 +17,8 @@ from services.runtime.errors import InvalidArgumentError, SixhopError
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
+BODY_COMES = "body_comes"
+"""Where a connection leaves, in the state of a request, what tells whether more is to come."""
 STRANGER_BYTES = 64 * 1024
 """How much is read of a body before anybody knows who sends it."""
 _UNKNOWN, _MISSING = "extra_forbidden", "missing"
@@ -36,7 +38,8 @@ async def read_json(request: Request, kind: type[ModelT]) -> ModelT:
     within_s = front.settings.http_body_timeout_s
     max_bytes, stranger = await _limit(request, front)
     try:
-        async with asyncio.timeout(within_s):
+        # Most bodies come with their heads, and need no timer.
+        async with asyncio.timeout(within_s if _comes(request) else None):
             content = await _read(request, max_bytes, stranger)
     except TimeoutError:
         raise InvalidArgumentError(
@@ -63,6 +66,12 @@ def _require_json(request: Request) -> None:
         )
 
 
+def _comes(request: Request) -> bool:
+    """Tell whether a part of the body is still to come, as far as its connection tells that."""
+    tell: Callable[[], bool] | None = request.scope["state"].get(BODY_COMES)
+    return tell is None or tell()
+
+
 async def _limit(request: Request, front: Front) -> tuple[int, SixhopError | None]:
     """Return how much may come, before any of it is taken, and the error of who is a stranger.
 
@@ -78,15 +87,18 @@ async def _limit(request: Request, front: Front) -> tuple[int, SixhopError | Non
 
 async def _read(request: Request, max_bytes: int, stranger: SixhopError | None) -> bytes:
     content = bytearray()
-    try:
-        async for chunk in request.stream():
-            content += chunk
-            if len(content) > max_bytes:
-                raise stranger or InvalidArgumentError(
-                    "body", f"is larger than {max_bytes:,} bytes; send less", cause=TOO_LARGE
-                )
-    except ClientDisconnect:
-        raise ClientLeftError from None
+    comes = True
+    while comes:
+        # Not request.stream(), whose generator costs more than what it does.
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientLeftError
+        content += message.get("body", b"")
+        if len(content) > max_bytes:
+            raise stranger or InvalidArgumentError(
+                "body", f"is larger than {max_bytes:,} bytes; send less", cause=TOO_LARGE
+            )
+        comes = message.get("more_body", False)
     return bytes(content)
 
 

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from gateway.config import GatewaySettings
 from gateway.desk import Desk
 from gateway.hops import hops_told
-from gateway.http.arriving import arrival_of, credential_of
+from gateway.http.arriving import arrival_of, credential_of, headers_of
 from gateway.http.failing import Failure, failure_of
 from gateway.http.operation import JSON
 from gateway.http.sse import KeepAlive
@@ -25,6 +25,7 @@ from services.runtime.process import Hop
 from services.runtime.tenants import UNLIMITED, TenantLimits
 from sixhop.gateway.v1 import gateway_pb2
 
+_UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
 KNOWN_WITHIN_S = 3.0
 """How long it may take to find out who sends a body, before it is read."""
 
@@ -59,7 +60,7 @@ class Front:
         Raises:
             InvalidArgumentError: a header is not understood, or there are several credentials.
         """
-        arrival = arrival_of(request.headers, credential_of(request))
+        arrival = arrival_of(headers_of(request), credential_of(request))
         inbound = self.desk.arrive(method, arrival, streaming=streaming)
         request.state.inbound = inbound
         return inbound
@@ -140,4 +141,4 @@ def budget_of(inbound: Inbound) -> dict[str, str]:
 
 def _plain(text: str) -> str:
     # Providers name their models as they like, and headers cannot carry all of it.
-    return re.sub(r"[^\x20-\x7e]", "?", text)
+    return text if text.isascii() and text.isprintable() else _UNPRINTABLE.sub("?", text)

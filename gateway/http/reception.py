@@ -3,7 +3,6 @@
 import secrets
 from collections.abc import Awaitable
 
-from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from services.runtime.identity import REQUEST_ID_KEY, RUN_ID_KEY, names_run, well_formed
@@ -44,11 +43,12 @@ class Reception:
 
 
 def _name(scope: Scope) -> str:
-    headers = Headers(scope=scope)
-    came = headers.get(REQUEST_ID_KEY, "")
+    # The first of several counts.
+    headers: dict[bytes, bytes] = dict(reversed(scope["headers"]))
+    came = headers.get(_KEY, b"").decode("latin-1")
     if well_formed(came):
         return came
-    run_id = headers.get(RUN_ID_KEY, "")
+    run_id = headers.get(_RUN_KEY, b"").decode("latin-1")
     made = run_id if names_run(run_id) else secrets.token_hex(16)
     others = [pair for pair in scope["headers"] if pair[0] not in (_KEY, _RUN_KEY)]
     scope["headers"] = [*others, (_KEY, made.encode()), (_RUN_KEY, made.encode())]

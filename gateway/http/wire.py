@@ -9,6 +9,7 @@ from typing import cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from gateway.http.body import BODY_COMES
 from gateway.http.failing import failure_of
 from gateway.http.gathering import GATHER, Gathering
 from gateway.http.leaving import ON_LEAVE
@@ -51,6 +52,8 @@ class BoundedProtocol(HttpToolsProtocol):
     _refused = False
     _in_body = False
     _unparsed_bytes = 0
+    _body_bytes = 0
+    """Of the read that is under way."""
     _in_head = True
     _head_timer: TimerHandle | None = None
     _on_leave: Callable[[], None] | None = None
@@ -72,12 +75,19 @@ class BoundedProtocol(HttpToolsProtocol):
         """Take more of a request, unless its head is too large."""
         if self._refused:
             return
+        self._body_bytes = 0
         super().data_received(data)
         if self._in_head:
             # A part of it that has not ended yet is held by the parser, and in no count but this.
-            self._unparsed_bytes += len(data)
+            self._unparsed_bytes += len(data) - self._body_bytes
             if self._unparsed_bytes > MAX_HEAD_BYTES:
                 self._refuse(*_TOO_LARGE)
+            elif self._head_timer is None and not self._refused:
+                # Only now: most heads come as a whole, and need no timer.
+                self._await_head()
+        elif self._is_idle and self._head_timer is None and not self._refused:
+            # The end of a line between requests stops uvicorn's timer, and begins no head.
+            self._await_head()
 
     def on_message_begin(self) -> None:
         """Begin the head of a request."""
@@ -86,10 +96,9 @@ class BoundedProtocol(HttpToolsProtocol):
             ABORT: self.transport.abort,
             GATHER: self._gathering.gather,
             ON_LEAVE: self.tell_leaving,
+            BODY_COMES: self.body_comes,
         }
         self._in_head = True
-        if self._head_timer is None:
-            self._await_head()
 
     def on_headers_complete(self) -> None:
         """End it, and begin to serve the request unless it is too large.
@@ -119,6 +128,11 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.closed:
             self.cycle.keep_alive = False
 
+    def on_body(self, body: bytes) -> None:
+        """Take a part of a body."""
+        self._body_bytes += len(body)
+        super().on_body(body)
+
     def on_message_complete(self) -> None:
         """End a request."""
         self._in_body = False
@@ -144,6 +158,16 @@ class BoundedProtocol(HttpToolsProtocol):
         self._on_leave = tell
         if tell is not None and self.transport.is_closing():
             self.loop.call_soon(tell)
+
+    @property
+    def _is_idle(self) -> bool:
+        """Return whether neither a request nor an answer is under way, and no timer waits."""
+        answered = self.cycle is None or self.cycle.response_complete
+        return answered and not self._in_body and self.timeout_keep_alive_task is None
+
+    def body_comes(self) -> bool:
+        """Tell whether any request has a body of which more is to come."""
+        return self._in_body
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is no HTTP."""

@@ -83,11 +83,23 @@ class RunBook(Guard[Inbound]):
 
     def tell(self, inbound: Inbound, kind: str, event: run_pb2.RunEvent) -> None:
         """Take an event of a run other than text, of a kind as `event_json` names them."""
-        self._take(inbound, self.memory.take, kind, event)
+        run = inbound.kept
+        if run is None:
+            return
+        try:
+            self.memory.take(run, kind, event)
+        except Exception as error:  # a defect here must not end the run
+            self._give_up(inbound, error)
 
     def tell_text(self, inbound: Inbound, text: str) -> None:
         """Take a piece of a run's text."""
-        self._take(inbound, self.memory.take_text, text)
+        run = inbound.kept
+        if run is None:
+            return
+        try:
+            self.memory.take_text(run, text)
+        except Exception as error:  # a defect here must not end the run
+            self._give_up(inbound, error)
 
     def after(self, inbound: Inbound, error: BaseException | None) -> None:
         """Take how a call has ended."""
@@ -110,15 +122,6 @@ class RunBook(Guard[Inbound]):
                 self.memory.tidy()
             except Exception as error:  # the next round may go well, and bounds hold without it
                 tell_defect(error)
-
-    def _take(self, inbound: Inbound, take: Callable[..., None], *said: object) -> None:
-        run = inbound.kept
-        if run is None:
-            return
-        try:
-            take(run, *said)
-        except Exception as error:  # a defect here must not end the run
-            self._give_up(inbound, error)
 
     def _end(self, run: Run, inbound: Inbound, error: BaseException | None) -> None:
         told = None

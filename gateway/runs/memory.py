@@ -72,8 +72,17 @@ class RunMemory:
 
     def take_text(self, run: Run, text: str) -> None:
         """Take a piece of a run's text."""
-        if not run.gone:
-            self._count(run, run.take_text(text))
+        if run.gone:
+            return
+        # Written out, because every piece of text comes here.
+        taken = run.log.add_text(int((self._now() - run.began) * 1000), text)
+        if run.bells:
+            run.wake()
+        run.byte_count += taken
+        self.byte_count += taken
+        settings = self._settings
+        if run.byte_count > settings.max_run_bytes or self.byte_count > settings.max_bytes:
+            self._make_room(run)
 
     def end(self, run: Run) -> None:
         """Keep a run that has ended as one of those that may go."""

@@ -39,6 +39,8 @@ class Run:
         """
         now = clock.now()
         self.record = record
+        self.key = record.tenant, record.run_id
+        """Tells it from all others."""
         self.log = EventLog()
         self.files: dict[str, bytes] = {}
         self.byte_count = RECORD_BYTES + 2 * len(record.question or "")
@@ -53,12 +55,14 @@ class Run:
         """Whether what it said is still there."""
         self.gone = False
         """Whether it was evicted: nothing is kept of it any more."""
-        self._began = now if inbound is None else inbound.arrived_at
+        self.began = now if inbound is None else inbound.arrived_at
+        """The instant from which its events are counted."""
         self._now = clock.now
         self._reports: Sequence[AttemptReport] = ()
         self._tool_calls: Sequence[Mapping[str, Any]] = ()
         self._sources: Sequence[str] = ()
-        self._bells: set[Doorbell] = set()
+        self.bells: set[Doorbell] = set()
+        """Those who read it as it goes on."""
 
     @classmethod
     def read(cls, record: RunRecord, log: EventLog, words: RunWords | None, clock: Clock) -> "Run":
@@ -71,11 +75,6 @@ class Run:
         return run
 
     @property
-    def key(self) -> tuple[str, str]:
-        """Return what tells it from all others."""
-        return self.record.tenant, self.record.run_id
-
-    @property
     def live(self) -> bool:
         """Return whether it still runs."""
         return self.ended_at is None
@@ -83,14 +82,8 @@ class Run:
     def take(self, kind: str, event: run_pb2.RunEvent) -> int:
         """Take an event of a kind other than text; return how many bytes more there are."""
         data = event_json(kind, event)
-        taken = self.log.add(self._at_ms(), kind, data)
+        taken = self.log.add(int((self._now() - self.began) * 1000), kind, data)
         self._note(kind, data)
-        self.wake()
-        return taken
-
-    def take_text(self, text: str) -> int:
-        """Take a piece of text; return how many bytes more there are."""
-        taken = self.log.add_text(self._at_ms(), text)
         self.wake()
         return taken
 
@@ -108,7 +101,7 @@ class Run:
         record, inbound = self.record, self.inbound
         now = self.ended_at = self._now()
         record.status, record.error = status, error
-        record.elapsed_ms = round((now - self._began) * 1000)
+        record.elapsed_ms = round((now - self.began) * 1000)
         if inbound is not None:
             self._reports = inbound.reports
             self.inbound = None
@@ -116,7 +109,7 @@ class Run:
 
     def wake(self) -> None:
         """Let every reader look."""
-        for bell in self._bells:
+        for bell in self.bells:
             bell.ring()
 
     def told_record(self) -> RunRecord:
@@ -150,7 +143,7 @@ class Run:
                 already when it begins is passed over; it sees that from the numbers.
         """
         bell = Doorbell()
-        self._bells.add(bell)
+        self.bells.add(bell)
         try:
             after = max(after, self.log.first - 1)
             while True:
@@ -165,10 +158,7 @@ class Run:
                 else:
                     return
         finally:
-            self._bells.discard(bell)
-
-    def _at_ms(self) -> int:
-        return int((self._now() - self._began) * 1000)
+            self.bells.discard(bell)
 
     def _note(self, kind: str, data: Mapping[str, Any]) -> None:
         record = self.record

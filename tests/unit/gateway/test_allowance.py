@@ -70,9 +70,14 @@ def test_a_run_costs_what_it_says_at_its_end_and_what_it_has_said_until_then() -
     spent = Spending(inbound, asked("x" * 40).question)
     assert inbound.token_count == 0
 
-    spent.see_text("y" * 60)
+    spent.settle()
+    assert inbound.token_count == 0
+
+    spent.written_chars += 60
+    spent.settle()
     assert inbound.token_count == 100 // CHARS_PER_TOKEN
 
     usage = usage_pb2.Usage(input_token_count=7, output_token_count=5)
     spent.see_end(run_pb2.RunFinished(usage=usage))
+    spent.settle()
     assert inbound.token_count == 12

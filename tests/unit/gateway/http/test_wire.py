@@ -9,7 +9,7 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from gateway.http.app import OPERATIONS
-from gateway.http.wire import HEALTH_PATHS, BoundedProtocol, bounded
+from gateway.http.wire import HEALTH_PATHS, MAX_HEAD_BYTES, BoundedProtocol, bounded
 from tests.logged import logged
 from tests.requirements import requirement
 from tests.waiting import until
@@ -150,3 +150,53 @@ async def test_a_connection_that_was_idle_when_the_door_closed_is_told_so() -> N
     assert b"connection: close" in head
     assert (error["reason"], error["cause"]) == ("LOAD_SHED", "draining")
     assert wire.ended
+
+
+@requirement("http:bounded-head")
+@pytest.mark.parametrize("sent", [b"\r\n", b"GET /live", b"\r\n\r\nGET"])
+async def test_no_connection_is_held_by_the_beginning_of_a_next_request(sent: bytes) -> None:
+    answering = Slow()
+    answering.go.set()
+    connection, wire = open_connection(answering, bounded(0.05, 9))
+    connection.data_received(ASKED)
+    await until(lambda: wire.written.endswith(b"\r\n\r\nok"))
+
+    with logged():
+        connection.data_received(sent)
+        await until(lambda: wire.ended)
+    connection.connection_lost(None)
+
+    assert b"HTTP/1.1 408 " in wire.written
+
+
+@requirement("http:bounded-head")
+async def test_a_large_body_is_no_part_of_the_head_that_comes_with_its_end() -> None:
+    answering = Slow()
+    answering.go.set()
+    connection, wire = open_connection(answering, bounded(60.0, 9))
+    body = b"x" * (MAX_HEAD_BYTES + 1)
+    head = b"POST /v1/runs HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % len(body)
+
+    connection.data_received(head + body + ASKED[:10])
+    connection.data_received(ASKED[10:])
+    await until(lambda: wire.written.count(b"\r\n\r\nok") == 2)
+    ended = wire.ended
+    connection.connection_lost(None)
+
+    assert not ended
+
+
+@requirement("http:bounded-body")
+async def test_a_connection_tells_whether_more_of_a_body_comes() -> None:
+    slow = Slow()
+    connection, _ = open_connection(slow, bounded(60.0, 9))
+    head = b"POST /v1/runs HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\n\r\n"
+
+    told = []
+    for part in (head + b"ab", b"cd"):
+        connection.data_received(part)
+        told.append(connection.body_comes())
+    slow.go.set()
+    connection.connection_lost(None)
+
+    assert told == [True, False]
