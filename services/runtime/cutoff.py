@@ -48,10 +48,11 @@ class Cutoffs:
 
         Args:
             at: the instant.
-            inbound: the call; it learns what it was waiting for when it was cut off.
+            inbound: the call; it holds what is returned while it counts, and learns what it was
+                waiting for when it was cut off.
             error: makes what a wait raises that was cut off.
         """
-        cutoff = Cutoff(self, at, inbound, error)
+        inbound.cutoff = cutoff = Cutoff(self, at, inbound, error)
         self._running[cutoff] = None
         if at < self._fires_at:
             self._arm(at)

@@ -10,7 +10,7 @@ from google.rpc import status_pb2
 
 from services.runtime.call import CURRENT, Identity, Inbound
 from services.runtime.clock import Clock
-from services.runtime.cutoff import Cutoff, Cutoffs
+from services.runtime.cutoff import Cutoffs
 from services.runtime.errors import BudgetTooSmallError, SixhopError
 from services.runtime.guarding import Guard, Guarded, Guards
 from services.runtime.heartbeat_events import is_heartbeat
@@ -76,16 +76,31 @@ class Door:
         CURRENT.set(inbound)
         return inbound
 
-    def unary(self, inbound: Inbound, serve: Callable[[], Awaitable[T]]) -> Coroutine[Any, Any, T]:
-        """Serve a call that has one answer; await what is returned.
+    async def unary(
+        self, inbound: Inbound, serve: Callable[[], Awaitable[T]], *, is_look: bool = False
+    ) -> T:
+        """Serve a call that has one answer, or a `look`.
 
         Raises:
             SixhopError: a policy refused, the work failed, or its time is up.
         """
-        return self._serve(self._guards, inbound, serve)
+        guards = self._looks if is_look else self._guards
+        waiting = guards.enter(inbound)
+        if waiting is not None:
+            await waiting
+        try:
+            # What cannot be begun is not to be cut off.
+            work = serve()
+            cutoff = self.cutoffs.begin(inbound.deadline - inbound.margin_s, inbound, own_timeout)
+            answer = await cutoff.bound(work, last=True)
+        except BaseException as error:
+            guards.leave(inbound, error)
+            raise
+        guards.leave(inbound)
+        return answer
 
     def look(self, inbound: Inbound, serve: Callable[[], Awaitable[T]]) -> Coroutine[Any, Any, T]:
-        """Serve a look at what this process knows, which is no work of the suite.
+        """Serve a look at what this process knows, which is no work of the suite; await it.
 
         It has a deadline and its caller must be known; but it is neither admitted nor shed nor
         learned from, so that people can look at a gateway that refuses everything else.
@@ -93,23 +108,7 @@ class Door:
         Raises:
             SixhopError: the caller may not, the look failed, or its time is up.
         """
-        return self._serve(self._looks, inbound, serve)
-
-    async def _serve(
-        self, guards: Guards[Inbound], inbound: Inbound, serve: Callable[[], Awaitable[T]]
-    ) -> T:
-        waiting = guards.enter(inbound)
-        if waiting is not None:
-            await waiting
-        try:
-            # What cannot be begun is not to be cut off.
-            work = serve()
-            answer = await self._cutoff(inbound).bound(work, last=True)
-        except BaseException as error:
-            guards.leave(inbound, error)
-            raise
-        guards.leave(inbound)
-        return answer
+        return self.unary(inbound, serve, is_look=True)
 
     async def stream(
         self, inbound: Inbound, events: AsyncGenerator[EventT, None], settle: Settle
@@ -120,7 +119,7 @@ class Door:
             # The service's generator is closed here and not by the garbage collector, so that
             # what it holds is free when the caller has gone, however it went.
             async with Guarded(self._guards, inbound), aclosing(events):
-                with self._cutoff(inbound) as cutoff:
+                with self.cutoffs.begin(inbound.self_deadline, inbound, own_timeout) as cutoff:
                     while True:
                         try:
                             event = await cutoff.bound(anext(events))
@@ -156,9 +155,3 @@ class Door:
                 f"the caller took {now - given_at:.2f} s to read one event; read faster",
                 cause="slow_reader",
             )
-
-    def _cutoff(self, inbound: Inbound) -> Cutoff:
-        """Return what ends this hop's work when it has to answer by itself."""
-        at = inbound.deadline - inbound.margin_s
-        inbound.cutoff = cutoff = self.cutoffs.begin(at, inbound, own_timeout)
-        return cutoff

@@ -163,17 +163,23 @@ class Outgoing:
         waiting = guards.enter(call)
         if waiting is not None:
             await waiting
-        call.sent_at = self._clock.now()
-        inbound.begin_wait(call.dependency, call.sent_at)
+        # The waits as in Inbound.begin_wait and end_wait, because every attempt comes here.
+        dependency, waits = call.dependency, inbound.waiting
+        call.sent_at = now = self._clock.now()
+        if not waits:
+            inbound.waiting_since = now
+        waits.append(dependency)
         try:
             answer = await send(call)
         except BaseException as error:
-            inbound.end_wait(call.dependency, self._clock.now())
+            inbound.end_wait(dependency, self._clock.now())
             if isinstance(error, asyncio.CancelledError):
-                inbound.cut_wait = call.dependency
+                inbound.cut_wait = dependency
             guards.leave(call, error)
             raise
-        inbound.end_wait(call.dependency, self._clock.now())
+        waits.remove(dependency)
+        if not waits:
+            inbound.wait_s += self._clock.now() - inbound.waiting_since
         guards.leave(call)
         return answer
 
