@@ -135,7 +135,7 @@ def relay(clock: Clock, *, engine: bool) -> tuple[PolicyHandlers, Dependency]:
     return handlers, Dependency(outgoing, channel)
 
 
-async def _handlers(clock: Clock, *, engine: bool) -> tuple[Serve, Callable[[int], Stream]]:
+def _handlers(clock: Clock, *, engine: bool) -> tuple[Serve, Callable[[int], Stream]]:
     """Return what relays a call, and what makes a relay of streams of so many messages."""
     handlers, following = relay(clock, engine=engine)
     answer: Any = _Method()
@@ -155,13 +155,13 @@ async def _handlers(clock: Clock, *, engine: bool) -> tuple[Serve, Callable[[int
 
     numbers = itertools.count()
 
-    async def wrapped(handler: Any) -> Any:
+    def wrapped(handler: Any) -> Any:
         details: Any = _Details(f"/sixhop.gateway.v1.GatewayService/{next(numbers)}")
         return handlers.handler(details, lambda _: handler)
 
-    unary = await wrapped(grpc.unary_unary_rpc_method_handler(ask))
+    unary = wrapped(grpc.unary_unary_rpc_method_handler(ask))
     streams = {
-        count: (await wrapped(grpc.unary_stream_rpc_method_handler(run(count)))).unary_stream
+        count: wrapped(grpc.unary_stream_rpc_method_handler(run(count))).unary_stream
         for count in (1, 1 + MESSAGES)
     }
     return unary.unary_unary, streams.__getitem__
@@ -188,8 +188,8 @@ async def _message_us(stream: Callable[[int], Stream], count: int) -> float:
 
 async def measure(clock: Clock, count: int) -> list[tuple[bool, str]]:
     """Print what a relayed call and a relayed message cost, and return the verdicts."""
-    skeleton, skeleton_stream = await _handlers(clock, engine=False)
-    whole, whole_stream = await _handlers(clock, engine=True)
+    skeleton, skeleton_stream = _handlers(clock, engine=False)
+    whole, whole_stream = _handlers(clock, engine=True)
     figures: dict[str, list[float]] = {}
     for _ in range(ROUNDS):
         for name, value in (

@@ -141,4 +141,4 @@ def budget_of(inbound: Inbound) -> dict[str, str]:
 
 def _plain(text: str) -> str:
     # Providers name their models as they like, and headers cannot carry all of it.
-    return text if text.isascii() and text.isprintable() else _UNPRINTABLE.sub("?", text)
+    return _UNPRINTABLE.sub("?", text)

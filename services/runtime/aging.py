@@ -24,7 +24,8 @@ class AgingLengths:
         """Take the length of a generation, and how many lengths it looks at."""
         self._window_s = window_s
         self._max_count = max_count
-        self._until = self.next_at = 0.0
+        self._until = 0.0
+        self.next_at = 0.0
         """Before this instant no length is taken: whoever has many need not offer them."""
         self._young = self._old = RecentLengths(max_count)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import cache
 from typing import Any, TypeVar
 
 import grpc
@@ -24,13 +25,10 @@ from services.runtime.status import DETAILS_KEY, from_status
 
 RequestT = TypeVar("RequestT", bound=Message)
 ResponseT = TypeVar("ResponseT", bound=Message)
-StartedT = TypeVar("StartedT")
 
 MAX_MESSAGE_BYTES = 40 * 1024 * 1024
 """Room for the user's data (16 MiB) and the files of an answer."""
 
-_METHODS: dict[type[Message], str] = {}
-"""The methods by the kinds of their requests."""
 PUSHBACK_KEY = "grpc-retry-pushback-ms"
 """Is how a gRPC server that is not of this house says when to come back."""
 
@@ -110,7 +108,7 @@ class Dependency:
             return sent.send(request, metadata)
 
         return self.outgoing.unary(
-            _METHODS.get(type(request)) or _method_of(request),
+            _method_of(type(request).__name__),
             send,
             note=note,
             callee=callee,
@@ -153,7 +151,7 @@ class Dependency:
             return wire
 
         return self.outgoing.stream(
-            _method_of(request),
+            _method_of(type(request).__name__),
             open_wire,
             is_content=is_content,
             take_heartbeat=take_heartbeat,
@@ -198,11 +196,10 @@ class Dependency:
         return pairs, identity.wants_reports
 
 
-def _method_of(request: Message) -> str:
-    kind = type(request)
+@cache
+def _method_of(kind: str) -> str:
     # buf lint holds that the request of an RPC is named after it.
-    method = _METHODS[kind] = kind.__name__.removesuffix("Request")
-    return method
+    return kind.removesuffix("Request")
 
 
 def _translate(call: Call, failure: RequestFailure) -> SixhopError:

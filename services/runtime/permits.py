@@ -61,9 +61,7 @@ class Permits:
 
     def take(self, place: Place, now: float) -> str:
         """Take all permits and return nothing, or take none and return what is full."""
-        if place.tenant != self._latest:
-            self._note_arrival(place.tenant)
-        self._latest_at = now
+        self._note_arrival(place.tenant, now)
         if self.queued:
             # Who waits goes first, should a rule have loosened with time alone.
             self.hand_out(now)
@@ -99,9 +97,7 @@ class Permits:
         held = tenant.callees.get(callee_key, 0)
         if limit is not None and held > rules.least_tenant_ratio * limit - 1:
             return False
-        if tenant_name != self._latest:
-            self._note_arrival(tenant_name)
-        self._latest_at = now
+        self._note_arrival(tenant_name, now)
         if not tenant.inflight and not tenant.queued:
             self._active += 1
         self.inflight += 1
@@ -330,9 +326,10 @@ class Permits:
         if not tenant.inflight and not tenant.queued and len(self._tenants) > _KEPT_TENANTS:
             self._tenants.pop(name, None)
 
-    def _note_arrival(self, tenant: str) -> None:
-        """Note that a call comes from another tenant than the last one."""
-        self._latest, self._other_at = tenant, self._latest_at
+    def _note_arrival(self, tenant: str, now: float) -> None:
+        if tenant != self._latest:
+            self._latest, self._other_at = tenant, self._latest_at
+        self._latest_at = now
 
     def _may_hold_more(self, place: Place, tenant: _Tenant, ratio: float) -> bool:
         """Say whether a tenant has less than its part of the group and of the callee."""

@@ -255,10 +255,6 @@ class AdaptiveTimeouts(Guard[Call]):
         """Learn from what an attempt took."""
         if call.answered:
             return
-        known = self._callees.find(call.callee.key)
-        if known is not None and self._clock.now() < known.next_lesson_at:
-            # Of a busy callee: what `_learn` would find as well, without another call.
-            return
         if error is None:
             self._learn(call)
         elif _cut_off(error) and (

@@ -199,9 +199,7 @@ class Retry:
 
     def applies(self, call: Call) -> bool:
         """Tell whether the call may take more than one attempt."""
-        config = self._config
-        # First what most callees are not.
-        return (call.callee.idempotent or config.mode == "blind") and config.repeats(call.callee)
+        return self._config.repeats(call.callee)
 
     async def __call__(self, call: Call, attempt: Callable[[], Awaitable[T]]) -> T:
         """Run attempts until one succeeds or none may follow.
