@@ -17,22 +17,20 @@ GRPC_TIMEOUT_HEADER = "grpc-timeout"
 CRITICALITY_HEADER = "x-sixhop-criticality"
 RUN_ID_HEADER = "x-sixhop-run-id"
 
+HEADERS = "headers"
+"""Where a request keeps its headers, as they were read when it came."""
 _CREDENTIAL = "credential"
-"""Where a request keeps it."""
+"""Where it keeps what its sender shows."""
+_CREDENTIAL_NAME = CREDENTIAL_KEY.encode()
 _MILLISECONDS = re.compile(r"[0-9]{1,12}")
 _GRPC_TIMEOUT = re.compile(r"([0-9]{1,8})([HMSmun])")
 _UNITS_S: Mapping[str, float] = {"H": 3600, "M": 60, "S": 1, "m": 1e-3, "u": 1e-6, "n": 1e-9}
 
 
 def headers_of(request: Request) -> dict[str, str]:
-    """Return the headers of a request by their names in small letters; of several, the first.
-
-    To look for one among those that came takes as long as to read them all.
-    """
-    return {
-        name.decode("latin-1"): value.decode("latin-1")
-        for name, value in reversed(request.scope["headers"])
-    }
+    """Return the headers of a request by their names in small letters; of several, the first."""
+    headers: dict[str, str] = request.scope["state"][HEADERS]
+    return headers
 
 
 def arrival_of(headers: Mapping[str, str], credential: Credential) -> Arrival:
@@ -63,15 +61,14 @@ def credential_of(request: Request) -> Credential:
         InvalidArgumentError: it shows several: whoever looks at the first and whoever looks at the
             last one would take it for different tenants.
     """
-    state = request.scope.setdefault("state", {})
-    known = state.get(_CREDENTIAL)
-    if isinstance(known, Credential):
-        return known
-    came = request.headers.getlist(CREDENTIAL_KEY)
-    if len(came) > 1:
-        raise InvalidArgumentError(CREDENTIAL_KEY, "came more than once; send one")
-    state[_CREDENTIAL] = credential = Credential(came[0] if came else "")
-    return credential
+    state = request.scope["state"]
+    known: Credential | None = state.get(_CREDENTIAL)
+    if known is None:
+        came = [text for name, text in request.scope["headers"] if name == _CREDENTIAL_NAME]
+        if len(came) > 1:
+            raise InvalidArgumentError(CREDENTIAL_KEY, "came more than once; send one")
+        state[_CREDENTIAL] = known = Credential(came[0].decode("latin-1") if came else "")
+    return known
 
 
 def _remaining_s(headers: Mapping[str, str]) -> float | None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
+from gateway.http.operation import Serve
 from services.runtime.errors import NotFoundError
 
 FOLDER = Path(__file__).parent / "page"
@@ -91,7 +91,4 @@ def _give(request: Request, name: str) -> Response:
     return Response(asset.content, headers=headers, media_type=asset.media_type)
 
 
-PAGE_ROUTES = [
-    Route("/", get_page),
-    Route("/page/{name}", get_asset),
-]
+PAGE_PATHS: Mapping[str, Serve] = {"/": get_page, "/page/{name}": get_asset}

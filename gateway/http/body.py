@@ -1,7 +1,7 @@
 """Reads the body of a request, within its limits."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -9,8 +9,9 @@ from pydantic_core import ErrorDetails, from_json
 from starlette.requests import Request
 
 from gateway.allowance import TOO_LARGE
+from gateway.http.arriving import headers_of
 from gateway.http.failing import NOT_TAKEN, TOO_SLOW
-from gateway.http.front import Front, front_of
+from gateway.http.front import Front
 from gateway.http.leaving import ClientLeftError
 from gateway.http.operation import JSON
 from services.runtime.errors import InvalidArgumentError, SixhopError
@@ -24,7 +25,7 @@ STRANGER_BYTES = 64 * 1024
 _UNKNOWN, _MISSING = "extra_forbidden", "missing"
 
 
-async def read_json(request: Request, kind: type[ModelT]) -> ModelT:
+async def read_json(front: Front, request: Request, kind: type[ModelT]) -> ModelT:
     """Return the body as what it is meant to be.
 
     Raises:
@@ -33,13 +34,15 @@ async def read_json(request: Request, kind: type[ModelT]) -> ModelT:
         SixhopError: it is large, and nobody knows who sends it.
         ClientLeftError: the client went away while it was sending.
     """
-    _require_json(request)
-    front = front_of(request)
+    _require_json(headers_of(request))
     within_s = front.settings.http_body_timeout_s
     max_bytes, stranger = await _limit(request, front)
     try:
-        # Most bodies come with their heads, and need no timer.
-        async with asyncio.timeout(within_s if _comes(request) else None):
+        if _comes(request):
+            async with asyncio.timeout(within_s):
+                content = await _read(request, max_bytes, stranger)
+        else:
+            # Most bodies come with their heads, and need no timer.
             content = await _read(request, max_bytes, stranger)
     except TimeoutError:
         raise InvalidArgumentError(
@@ -53,12 +56,12 @@ async def read_json(request: Request, kind: type[ModelT]) -> ModelT:
         raise wrong_field(error, content) from None
 
 
-def _require_json(request: Request) -> None:
+def _require_json(headers: Mapping[str, str]) -> None:
     # Pages of others may send anything else to a door on this machine without being asked.
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != JSON:
         raise InvalidArgumentError("content-type", f"must be {JSON}", cause=NOT_TAKEN)
-    if request.headers.get("content-encoding", "identity") != "identity":
+    if headers.get("content-encoding", "identity") != "identity":
         raise InvalidArgumentError(
             "content-encoding",
             "compressed bodies are not taken; send it as it is",

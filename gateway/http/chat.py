@@ -1,13 +1,13 @@
 """Serves `POST /v1/chat/completions`."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 
 import orjson
-from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 
 from gateway.http.answer_request import AnswerRequest
+from gateway.http.arriving import headers_of
 from gateway.http.body import read_json
 from gateway.http.chat_answer import END, Chunk, Chunks, Completion, completion, failure_event
 from gateway.http.chat_fields import DELIVERIES, Delivery
@@ -41,9 +41,9 @@ async def chat_completions(request: Request) -> Response | EventStream:
         SixhopError: the request cannot be read, or the run failed before its answer began.
     """
     front = front_of(request)
-    usual = delivery_of(request.headers, front.settings.http_delivery)
+    usual = delivery_of(headers_of(request), front.settings.http_delivery)
     longest = front.settings.max_question_chars
-    asked = await read_json(request, ChatRequest)
+    asked = await read_json(front, request, ChatRequest)
     if asked.stream:
         run = asked.run_request(usual, longest)
         inbound = front.arrive(request, "Run", streaming=True)
@@ -60,7 +60,7 @@ async def chat_completions(request: Request) -> Response | EventStream:
     )
 
 
-def delivery_of(headers: Headers, usual: Delivery) -> Delivery:
+def delivery_of(headers: Mapping[str, str], usual: Delivery) -> Delivery:
     """Return how the text of a stream is delivered, unless the body says it.
 
     Raises:

@@ -21,10 +21,16 @@ from gateway.runs.starting import RunStarter
 from gateway.state.lookout import Lookout
 from services.runtime.call import Inbound
 from services.runtime.errors import SixhopError
+from services.runtime.identity import REQUEST_ID_KEY
 from services.runtime.process import Hop
+from services.runtime.telemetry import tell_refused
 from services.runtime.tenants import UNLIMITED, TenantLimits
 from sixhop.gateway.v1 import gateway_pb2
 
+FRONT = "front"
+"""Where a request keeps what its door opens onto."""
+_INBOUND = "inbound"
+"""Where it keeps the call that it has become."""
 _UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
 KNOWN_WITHIN_S = 3.0
 """How long it may take to find out who sends a body, before it is read."""
@@ -62,7 +68,7 @@ class Front:
         """
         arrival = arrival_of(headers_of(request), credential_of(request))
         inbound = self.desk.arrive(method, arrival, streaming=streaming)
-        request.state.inbound = inbound
+        request.scope["state"][_INBOUND] = inbound
         return inbound
 
     async def limits_of(self, request: Request) -> TenantLimits:
@@ -92,7 +98,7 @@ class Front:
 
 def front_of(request: Request) -> Front:
     """Return what the door opens onto."""
-    front = request.app.state.front
+    front = request.scope["state"][FRONT]
     if not isinstance(front, Front):
         raise TypeError("the application was made without its front")
     return front
@@ -100,7 +106,7 @@ def front_of(request: Request) -> Front:
 
 def inbound_of(request: Request) -> Inbound | None:
     """Return the call that a request has become; None before it has."""
-    inbound = getattr(request.state, "inbound", None)
+    inbound = request.scope["state"].get(_INBOUND)
     return inbound if isinstance(inbound, Inbound) else None
 
 
@@ -112,6 +118,13 @@ def failed(failure: Failure, headers: Mapping[str, str] | None = None) -> Respon
         {**(headers or {}), **failure.headers},
         media_type=JSON,
     )
+
+
+def refused(request: Request, error: SixhopError) -> Response:
+    """Log the error of a request that became no call, and return it as a whole answer."""
+    name, path = headers_of(request)[REQUEST_ID_KEY], request.scope["path"]
+    tell_refused(error, method=f"{request.method} {path[:200]}", request_id=name)
+    return failed(failure_of(error, request_id=name))
 
 
 def names_of(inbound: Inbound) -> dict[str, str]:

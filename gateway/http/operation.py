@@ -2,17 +2,31 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import BaseModel, Field
 from starlette.requests import Request
-from starlette.types import ASGIApp
+from starlette.types import Receive, Scope, Send
 
 JSON = "application/json"
 EVENTS = "text/event-stream"
 
-Serve = Callable[[Request], Awaitable[ASGIApp]]
-"""Answers a request; a response is an ASGI application."""
+RawHeaders = list[tuple[bytes, bytes]]
+"""Are headers as ASGI has them."""
+
+
+class Served(Protocol):
+    """Is an answer: an ASGI application that sends these headers, and its own."""
+
+    raw_headers: RawHeaders
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it."""
+        ...
+
+
+Serve = Callable[[Request], Awaitable[Served]]
+"""Answers a request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -124,7 +124,7 @@ async def shed(request: Request) -> Response:
     """Close the door for a while."""
     front = front_of(request)
     _from_this_page(request, front)
-    asked = await read_json(request, ShedRequest)
+    asked = await read_json(front, request, ShedRequest)
     order = runtime_pb2.OrderShedRequest(
         reason=asked.reason,
         shed_duration=to_duration(asked.for_s),
@@ -148,7 +148,7 @@ async def breaker(request: Request) -> Response:
     """Hold a breaker, or reset it, in every process of its hop."""
     front = front_of(request)
     _from_this_page(request, front)
-    asked = await read_json(request, BreakerRequest)
+    asked = await read_json(front, request, BreakerRequest)
     order = runtime_pb2.OrderBreakerRequest(
         key=asked.dependency,
         order=_ORDERS[asked.order],

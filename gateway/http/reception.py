@@ -1,55 +1,86 @@
-"""Names every request that comes in, and puts the name on every answer."""
+"""Takes in every request: names it, has it served, and turns what is raised into an answer."""
 
-import secrets
-from collections.abc import Awaitable
+import os
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
+from gateway.http.arriving import HEADERS, headers_of
+from gateway.http.failing import failure_of
+from gateway.http.front import FRONT, Front, failed, front_of, inbound_of, refused
+from gateway.http.leaving import ClientLeftError
+from gateway.http.paths import Paths
+from services.runtime.errors import SelfBugError, SixhopError
 from services.runtime.identity import REQUEST_ID_KEY, RUN_ID_KEY, names_run, well_formed
 from services.runtime.telemetry import tell_defect
 
 _KEY = REQUEST_ID_KEY.encode()
-_RUN_KEY = RUN_ID_KEY.encode()
 
 
 class Reception:
-    """Stands around the whole application, so that its refusals and defects have a name too.
+    """Is the ASGI application: stands around all endpoints, so that refusals have a name too.
 
     A name that came is kept where it is well formed. Without one the run's counts, or one is made;
-    it is added to the headers as if it had come, for the run as well: one name for both is a
-    header less on the way.
+    it is taken as if it had come, for the run as well: one name for both is a header less on the
+    way.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
-        """Take the application."""
-        self.app = app
+    def __init__(self, front: Front, paths: Paths) -> None:
+        """Take what the door opens onto, and all that is served."""
+        self.paths = paths
+        self._front = front
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Lead one request in and its answer out."""
-        name = _name(scope).encode()
-
-        # No coroutine of its own: streams pass here with every event.
-        def name_answer(message: Message) -> Awaitable[None]:
-            if message["type"] == "http.response.start":
-                headers = message.setdefault("headers", [])
-                if not any(key == _KEY for key, _ in headers):
-                    message["headers"] = [*headers, (_KEY, name)]
-            return send(message)
-
+        name = _name(scope)
+        scope["state"][FRONT] = self._front
+        request = Request(scope, receive)
         try:
-            await self.app(scope, receive, name_answer)
+            answer = await self.paths.find(scope)(request)
+        except Exception as error:  # whatever it is, the client has to be told
+            answer = _told(request, error)
+        if _KEY not in dict(answer.raw_headers):
+            answer.raw_headers.append((_KEY, name.encode()))
+        try:
+            await answer(scope, receive, send)
         except Exception as error:  # it has been answered, as far as it can be; only we must know
             tell_defect(error)
 
 
 def _name(scope: Scope) -> str:
-    # The first of several counts.
-    headers: dict[bytes, bytes] = dict(reversed(scope["headers"]))
-    came = headers.get(_KEY, b"").decode("latin-1")
-    if well_formed(came):
-        return came
-    run_id = headers.get(_RUN_KEY, b"").decode("latin-1")
-    made = run_id if names_run(run_id) else secrets.token_hex(16)
-    others = [pair for pair in scope["headers"] if pair[0] not in (_KEY, _RUN_KEY)]
-    scope["headers"] = [*others, (_KEY, made.encode()), (_RUN_KEY, made.encode())]
-    return made
+    """Return the name of a request, and leave its headers as they are to be read.
+
+    Their names are in small letters; of several that are the same, the first counts.
+    """
+    headers: dict[str, str] = {
+        name.decode("latin-1"): text.decode("latin-1") for name, text in reversed(scope["headers"])
+    }
+    name = headers.get(REQUEST_ID_KEY, "")
+    if not well_formed(name):
+        run_id = headers.get(RUN_ID_KEY, "")
+        name = run_id if names_run(run_id) else os.urandom(16).hex()
+        headers[REQUEST_ID_KEY] = headers[RUN_ID_KEY] = name
+    scope["state"][HEADERS] = headers
+    return name
+
+
+def _told(request: Request, error: Exception) -> Response:
+    """Return what is answered to a request that was not served."""
+    if isinstance(error, ClientLeftError):
+        # Nobody reads it; it is what nginx writes for clients that are gone.
+        return Response(status_code=499)
+    try:
+        if isinstance(error, SixhopError):
+            inbound = inbound_of(request)
+            if inbound is None:
+                return refused(request, error)
+            return failed(front_of(request).failure(inbound, error))
+    except Exception as defect:  # of the telling, which is told as one of the serving is
+        error = defect
+    tell_defect(error)
+    return failed(
+        failure_of(
+            SelfBugError(type(error).__name__), request_id=headers_of(request)[REQUEST_ID_KEY]
+        )
+    )

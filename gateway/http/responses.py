@@ -4,6 +4,7 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gateway.http.arriving import headers_of
 from gateway.http.body import read_json
 from gateway.http.chat import ANSWER_HEADERS, DELIVERY, delivery_of, event_stream, whole
 from gateway.http.front import answer_headers, front_of
@@ -29,9 +30,9 @@ async def create_response(request: Request) -> Response | EventStream:
         SixhopError: the request cannot be read, or the run failed before its answer began.
     """
     front = front_of(request)
-    usual = delivery_of(request.headers, front.settings.http_delivery)
+    usual = delivery_of(headers_of(request), front.settings.http_delivery)
     longest = front.settings.max_question_chars
-    asked = await read_json(request, ResponsesRequest)
+    asked = await read_json(front, request, ResponsesRequest)
     if asked.stream:
         run = asked.run_request(usual, longest)
         inbound = front.arrive(request, "Run", streaming=True)

@@ -1,11 +1,12 @@
 """Reads requests for runs, and for lists of them."""
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
-from starlette.datastructures import Headers, QueryParams
+from starlette.datastructures import QueryParams
 
 from gateway.http.arriving import ENVOY_TIMEOUT_HEADER
 from gateway.http.chat_fields import Language, SessionName, SourceFile
@@ -67,12 +68,12 @@ class RunStart(BaseModel):
         )
 
 
-def without_proxy_timeout(headers: Headers) -> Headers:
+def without_proxy_timeout(headers: Mapping[str, str]) -> Mapping[str, str]:
     """Return headers without the word of a proxy: what it gives the request ends with the 202."""
-    return Headers(raw=[pair for pair in headers.raw if pair[0] != ENVOY_TIMEOUT_HEADER.encode()])
+    return {name: text for name, text in headers.items() if name != ENVOY_TIMEOUT_HEADER}
 
 
-def last_seen(headers: Headers, query: QueryParams) -> int:
+def last_seen(headers: Mapping[str, str], query: QueryParams) -> int:
     """Return the number of the last event that a reader has; 0 without any.
 
     Raises:

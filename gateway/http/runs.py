@@ -10,7 +10,7 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gateway.http.arriving import arrival_of, credential_of
+from gateway.http.arriving import arrival_of, credential_of, headers_of
 from gateway.http.body import read_json
 from gateway.http.chat_answer import failure_event
 from gateway.http.failing import Failure, failure_of
@@ -59,8 +59,8 @@ T = TypeVar("T")
 async def start_run(request: Request) -> Response:
     """Start a run that goes on by itself, and say where it is."""
     front = front_of(request)
-    arrival = arrival_of(without_proxy_timeout(request.headers), credential_of(request))
-    asked = await read_json(request, RunStart)
+    arrival = arrival_of(without_proxy_timeout(headers_of(request)), credential_of(request))
+    asked = await read_json(front, request, RunStart)
     wanted = asked.run_request()
     inbound = front.desk.arrive("Run", arrival, streaming=True)
     try:
@@ -117,7 +117,7 @@ async def watch_run(request: Request) -> Response | EventStream:
     """Give the events of a run, from any of them on, until it has ended."""
 
     async def serve(front: Front, inbound: Inbound) -> Response | EventStream:
-        after = last_seen(request.headers, request.query_params)
+        after = last_seen(headers_of(request), request.query_params)
         run = await _find(front, inbound, request)
         if not run.live and after > run.log.sequence:
             # It has been told that this was the end: a browser comes again unless it is told so.
@@ -168,7 +168,7 @@ async def _look(
     request: Request, method: str, serve: Callable[[Front, Inbound], Awaitable[T]]
 ) -> T | Response:
     front = front_of(request)
-    arrival = arrival_of(request.headers, credential_of(request))
+    arrival = arrival_of(headers_of(request), credential_of(request))
     inbound = front.desk.arrive(method, arrival, streaming=False)
     try:
         return await front.desk.look(inbound, partial(serve, front, inbound))

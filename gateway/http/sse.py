@@ -9,7 +9,7 @@ from starlette.types import Receive, Scope, Send
 from gateway.http.failing import Failure
 from gateway.http.gathering import GATHER
 from gateway.http.leaving import ClientLeftError, ClientWatch
-from gateway.http.operation import EVENTS, JSON
+from gateway.http.operation import EVENTS, JSON, RawHeaders
 from services.runtime.clock import Clock
 from services.runtime.errors import SelfBugError, SixhopError
 from services.runtime.telemetry import tell_defect
@@ -22,12 +22,12 @@ bytes of us to read."""
 ABORT = "abort"
 """Where a connection leaves, in the state of a request, what ends it at once."""
 COMMENT = b": keep-alive\n\n"
-_HEADERS = {
-    "content-type": f"{EVENTS}; charset=utf-8",
-    "cache-control": "no-cache, no-transform",
+_HEADERS = [
+    (b"content-type", f"{EVENTS}; charset=utf-8".encode()),
+    (b"cache-control", b"no-cache, no-transform"),
     # nginx would keep what is sent until its buffer is full.
-    "x-accel-buffering": "no",
-}
+    (b"x-accel-buffering", b"no"),
+]
 
 
 class KeepAlive:
@@ -96,11 +96,12 @@ class EventStream:
             fail: translates an error that ends them.
             fail_late: writes it as an event, once the headers are gone.
         """
+        self.raw_headers = _encoded(headers)
+        """What is sent before them, beside what every stream sends."""
         self.sent_at = keep.now()
         """When something was sent last, or the stream was made."""
         self._chunks = chunks
         self._keep = keep
-        self._headers = headers
         self._fail = fail
         self._fail_late = fail_late
         self._send: Send | None = None
@@ -159,17 +160,16 @@ class EventStream:
         try:
             if not self._started:
                 self._started = True
-                await self._start(200, {**_HEADERS, **self._headers})
+                await self._start(200, [*_HEADERS, *self.raw_headers])
             await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
             self.sent_at = self._keep.now()
         finally:
             self._sending_since = None
 
-    async def _start(self, status: int, headers: Mapping[str, str]) -> None:
+    async def _start(self, status: int, headers: RawHeaders) -> None:
         if self._send is None:
             raise RuntimeError("the stream is not being sent")
-        pairs = [(key.encode("latin-1"), value.encode("latin-1")) for key, value in headers.items()]
-        await self._send({"type": "http.response.start", "status": status, "headers": pairs})
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
 
     async def _end(self, chunk: bytes) -> None:
         if not self._started:
@@ -182,6 +182,11 @@ class EventStream:
             await self._end(self._fail_late(failure))
             return
         self._started = True
-        json = {"content-type": JSON, **self._headers, **failure.headers}
-        await self._start(failure.status, json)
+        headers = {b"content-type": JSON.encode(), **dict(self.raw_headers)}
+        headers |= _encoded(failure.headers)
+        await self._start(failure.status, [*headers.items()])
         await self._end(failure.content())
+
+
+def _encoded(headers: Mapping[str, str]) -> RawHeaders:
+    return [(name.encode("latin-1"), text.encode("latin-1")) for name, text in headers.items()]

@@ -71,6 +71,11 @@ HTTP: dict[str, Requirement] = {
         "OpenAI's Python client chats, streams, calls tools, waits and leaves.",
         "issue 5",
     ),
+    "http:paths": Requirement(
+        "A path is served by its methods, the head alone as all of it; a wrong method is told the "
+        "right ones, a slash too many leads to the right place, and nothing else is guessed.",
+        "issue 5",
+    ),
     "http:requests-are-read-or-refused": Requirement(
         "A request for a chat is honoured whole; a field that cannot be is refused by its name, "
         "and what would not change the answer is taken.",

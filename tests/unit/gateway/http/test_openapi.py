@@ -5,13 +5,10 @@ from typing import Any, cast
 
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
-from starlette.applications import Starlette
-from starlette.routing import Route
 
 from gateway.http.app import OPERATIONS, PAGES, make_app
 from gateway.http.front import Front
 from gateway.http.operation import EVENTS
-from gateway.http.reception import Reception
 from tests.requirements import requirement
 from tests.unit.gateway.http.asgi import ask
 
@@ -26,14 +23,8 @@ async def served() -> dict[str, Any]:
 
 def routes() -> set[tuple[str, str]]:
     """Return the method and the path of every route that the application has."""
-    app = cast(Starlette, cast(Reception, make_app(NO_FRONT)).app)
-    return {
-        (method, route.path)
-        for route in app.routes
-        if isinstance(route, Route) and route not in PAGES
-        for method in route.methods or ()
-        if method != "HEAD"
-    }
+    served = make_app(NO_FRONT).paths.served
+    return {(method, path) for path, by in served.items() if path not in PAGES for method in by}
 
 
 def references(value: Any) -> Iterator[str]:
