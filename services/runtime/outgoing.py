@@ -1,10 +1,10 @@
 """Makes calls to one dependency through the policies, whatever the transport."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from services.runtime.call import (
     CURRENT,
@@ -75,7 +75,7 @@ class Outgoing:
         self._stack = stack
         self._clock = clock
 
-    async def unary(
+    def unary(
         self,
         method: str,
         send: Callable[[Call], Awaitable[T]],
@@ -83,8 +83,8 @@ class Outgoing:
         note: str = "",
         callee: Callee | None = None,
         alternatives: Sequence[Alternative] = (),
-    ) -> T:
-        """Make one call that is answered at once.
+    ) -> Coroutine[Any, Any, T]:
+        """Make one call that is answered at once; await what is returned.
 
         Args:
             method: what is called, for logs and reports.
@@ -98,21 +98,11 @@ class Outgoing:
         """
         call = self._new_call(method, streaming=False, note=note, callee=callee)
         call.alternatives = alternatives
-        guards, drivers = self._stack.calls, self._stack.drivers_of(call)
-        waiting = guards.enter(call)
-        if waiting is not None:
-            await waiting
-        try:
-            if drivers:
-                answer = await driven(drivers, call, partial(self._next_attempt, call, send))
-            else:
-                call.attempt = 1
-                answer = await self._attempt(call, send)
-        except BaseException as error:
-            guards.leave(call, error)
-            raise
-        guards.leave(call)
-        return answer
+        drivers = self._stack.drivers_of(call)
+        if drivers:
+            return driven(drivers, call, partial(self._next_attempt, call, send))
+        call.attempt = 1
+        return self._attempt(call, send)
 
     def stream(
         self,
@@ -150,9 +140,11 @@ class Outgoing:
             await stream.open(self._stack.attempts, open_wire)
             return stream
 
-        return StreamedCall(self._stack.calls, call, partial(driven, drivers, call, attempt))
+        return StreamedCall(partial(driven, drivers, call, attempt))
 
-    def _next_attempt(self, call: Call, send: Callable[[Call], Awaitable[T]]) -> Awaitable[T]:
+    def _next_attempt(
+        self, call: Call, send: Callable[[Call], Awaitable[T]]
+    ) -> Coroutine[Any, Any, T]:
         call.attempt += 1
         # Two attempts of a hedged call are under way at once.
         return self._attempt(call.for_attempt(), send)

@@ -1,10 +1,10 @@
 """Holds THE ORDER of the policies, as two lists."""
 
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from services.runtime.call import Call, CallLimits, Driver, Inbound
 from services.runtime.circuit import BreakerChange
@@ -29,7 +29,6 @@ from services.runtime.static_deadlines import StaticDeadline, StaticServerDeadli
 from services.runtime.statistics import Activity
 from services.runtime.telemetry import (
     AttemptTelemetry,
-    CallTelemetry,
     ServerErrors,
     ServerTelemetry,
 )
@@ -217,7 +216,6 @@ class ClientStack:
     def __init__(
         self,
         *,
-        call_guards: Sequence[Guard[Call]] = (),
         drivers: Sequence[Driver] = (),
         attempt_guards: Sequence[Guard[Call]] = (),
         hooks: StreamHooks = NO_HOOKS,
@@ -226,19 +224,15 @@ class ClientStack:
         """Take the policies, each list outermost first.
 
         Args:
-            call_guards: around the whole call.
-            drivers: own the attempts; without any there is one attempt.
+            drivers: around the whole call, whose attempts they own; without any there is one.
             attempt_guards: around each attempt.
             hooks: are called while a stream goes on.
             limits: moves the declared limits of a call; None leaves them.
         """
-        self.call_guards = tuple(call_guards)
         self.drivers = tuple(drivers)
         self.attempt_guards = tuple(attempt_guards)
         self.hooks = hooks
         self.limits = limits
-        self.calls = Guards(call_guards)
-        """The guards of a call, ready to be entered."""
         self.attempts = Guards(attempt_guards)
         """The guards of an attempt, ready to be entered."""
 
@@ -253,8 +247,8 @@ class ClientStack:
 
 
 def driven(
-    drivers: Sequence[Driver], call: Call, attempt: Callable[[], Awaitable[T]]
-) -> Awaitable[T]:
+    drivers: Sequence[Driver], call: Call, attempt: Callable[[], Coroutine[Any, Any, T]]
+) -> Coroutine[Any, Any, T]:
     """Begin the attempts of one call as the drivers decide; without any there is one."""
     for driver in reversed(drivers):
         attempt = partial(driver, call, attempt)
@@ -277,14 +271,9 @@ def client_stack(
     deadline: Guard[Call] = StaticDeadline(clock) if static else ClientDeadline(clock)
     if policies is None:
         return ClientStack(
-            call_guards=[CallTelemetry(activity)],
-            attempt_guards=[AttemptTelemetry(clock), deadline],
+            attempt_guards=[AttemptTelemetry(clock, activity), deadline],
         )
     return ClientStack(
-        call_guards=[
-            # Outermost, so that a call counts once, whatever its attempts.
-            CallTelemetry(activity),
-        ],
         drivers=[
             # Sees what all attempts came to, and only then gives something lesser.
             policies.fallback,
@@ -294,7 +283,7 @@ def client_stack(
         ],
         attempt_guards=[
             # Around the refusals below it too: a report tells of every attempt.
-            AttemptTelemetry(clock),
+            AttemptTelemetry(clock, activity),
             # Decides what the attempt is given, before anything waits for anything.
             deadline,
             # Before the bulkhead: nobody queues for a callee that is known to be sick.

@@ -39,7 +39,7 @@ class Activity:
         self.inflight = 0
         """Calls being served now."""
         self.outgoing = 0
-        """Calls being made now."""
+        """Attempts of calls under way now."""
         self.call_count = 0
         """Calls that have ended."""
         self.error_count = 0

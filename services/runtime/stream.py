@@ -92,17 +92,8 @@ class AttemptStream(AsyncIterator[T]):
             self._leave(error)
             raise
 
-    async def __aenter__(self) -> "AttemptStream[T]":
-        """Return itself: it is open already."""
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close the stream, wherever it stands."""
+    def leave(self, error: BaseException | None) -> None:
+        """Close the stream, wherever it stands; `error` is what ended its reader, if anything."""
         if error is not None and error is self._failure:
             self._leave(error)
         elif self._ended:
@@ -237,20 +228,13 @@ class AttemptStream(AsyncIterator[T]):
 
 
 class StreamedCall(AbstractAsyncContextManager[AsyncIterator[T]]):
-    """Leads one call that is answered by a stream through its guards while a block reads it.
+    """Is one call that is answered by a stream, while a block reads it.
 
     It is what a generator with contextlib's help would be, at a fraction of the cost.
     """
 
-    def __init__(
-        self,
-        guards: Guards[Call],
-        call: Call,
-        attempts: Callable[[], Awaitable[AttemptStream[T]]],
-    ) -> None:
-        """Take the guards of calls, the call, and what makes its attempts."""
-        self._guards = guards
-        self._call = call
+    def __init__(self, attempts: Callable[[], Awaitable[AttemptStream[T]]]) -> None:
+        """Take what makes its attempts."""
         self._attempts = attempts
         self._events: AttemptStream[T]
 
@@ -260,14 +244,7 @@ class StreamedCall(AbstractAsyncContextManager[AsyncIterator[T]]):
         Raises:
             SixhopError: a policy refused, or no attempt began to answer.
         """
-        waiting = self._guards.enter(self._call)
-        if waiting is not None:
-            await waiting
-        try:
-            self._events = await self._attempts()
-        except BaseException as error:
-            self._guards.leave(self._call, error)
-            raise
+        self._events = await self._attempts()
         return self._events
 
     async def __aexit__(
@@ -277,9 +254,4 @@ class StreamedCall(AbstractAsyncContextManager[AsyncIterator[T]]):
         trace: TracebackType | None,
     ) -> None:
         """End the stream everywhere, wherever it stands."""
-        try:
-            await self._events.__aexit__(kind, error, trace)
-        except BaseException as raised:
-            self._guards.leave(self._call, raised)
-            raise
-        self._guards.leave(self._call, error)
+        self._events.leave(error)

@@ -272,37 +272,24 @@ def tell_shed(change: ShedChange) -> None:
     )
 
 
-class CallTelemetry(Guard[Call]):
-    """Counts the calls that are being made."""
-
-    def __init__(self, activity: Activity) -> None:
-        """Take where to count."""
-        self._activity = activity
-
-    def before(self, call: Call) -> None:
-        """Count a call that begins."""
-        self._activity.outgoing += 1
-
-    def after(self, call: Call, error: BaseException | None) -> None:
-        """Count a call that has ended."""
-        self._activity.outgoing -= 1
-
-
 class AttemptTelemetry(Guard[Call]):
-    """Writes the report of every attempt: what was given, used and left."""
+    """Counts the attempts under way, and reports each: what it was given, used and left."""
 
-    def __init__(self, clock: Clock) -> None:
-        """Take the clock."""
+    def __init__(self, clock: Clock, activity: Activity) -> None:
+        """Take the clock, and where to count."""
         self._clock = clock
+        self._activity = activity
         self._log = get_logger()
 
     def before(self, call: Call) -> None:
         """Note when an attempt begins."""
+        self._activity.outgoing += 1
         call.started_at = self._clock.now()
         call.told = b""
 
     def after(self, call: Call, error: BaseException | None) -> None:
         """Report an attempt that has ended, and log it if it failed."""
+        self._activity.outgoing -= 1
         now = self._clock.now()
         name = OK if error is None else outcome_of(error)[1]
         inbound = call.inbound

@@ -11,6 +11,7 @@ from services.runtime.guarding import Guard
 from services.runtime.outgoing import Outgoing
 from services.runtime.policies.deadline import ClientDeadline, margin_s
 from services.runtime.stack import ClientStack
+from services.runtime.statistics import Activity
 from services.runtime.telemetry import AttemptTelemetry
 
 
@@ -79,7 +80,9 @@ class RecordingGuard(Guard[Call]):
 
 def choke_point(clock: Clock, limits: CallLimits, *guards: RecordingGuard) -> Outgoing:
     """Return the way from domain to model, with the guards around each attempt."""
-    stack = ClientStack(attempt_guards=[AttemptTelemetry(clock), ClientDeadline(clock), *guards])
+    stack = ClientStack(
+        attempt_guards=[AttemptTelemetry(clock, Activity()), ClientDeadline(clock), *guards]
+    )
     return Outgoing("domain", "model", limits, stack, clock)
 
 

@@ -26,7 +26,6 @@ from services.runtime.stack import ClientStack, EdgeRules, driven, server_stack
 from services.runtime.statistics import Activity
 from services.runtime.telemetry import (
     AttemptTelemetry,
-    CallTelemetry,
     ServerErrors,
     ServerTelemetry,
 )
@@ -40,7 +39,6 @@ T = TypeVar("T")
 
 SERVER_ORDER = [ServerTelemetry, SelfEjection, ServerErrors, ServerDeadline, Admission, Adequacy]
 EDGE_ORDER = [*SERVER_ORDER[:-2], ShedSwitch, Admission, Adequacy]
-CALL_ORDER = [CallTelemetry]
 DRIVER_ORDER = [FallbackDriver, Hedge, Retry]
 ATTEMPT_ORDER = [AttemptTelemetry, ClientDeadline, Breakers, Bulkhead, AdaptiveTimeouts]
 """Outermost first, as the design says; a policy that is added takes its place here too."""
@@ -126,7 +124,6 @@ def test_whose_call_it_is_is_known_before_anything_goes_by_it(clock: LoopClock) 
 def test_what_is_called_passes_the_policies_in_the_documented_order(clock: LoopClock) -> None:
     stack = stack_of(clock, Activity())
 
-    assert [type(guard) for guard in stack.call_guards] == CALL_ORDER
     assert [type(driver) for driver in stack.drivers] == DRIVER_ORDER
     assert [type(guard) for guard in stack.attempt_guards] == ATTEMPT_ORDER
 

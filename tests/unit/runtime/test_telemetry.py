@@ -22,7 +22,6 @@ from services.runtime.journal import LineBuffer
 from services.runtime.statistics import Activity
 from services.runtime.telemetry import (
     AttemptTelemetry,
-    CallTelemetry,
     ServerErrors,
     ServerTelemetry,
     configure_logging,
@@ -279,14 +278,15 @@ async def test_the_end_of_a_generator_is_no_defect(lines: Lines) -> None:
     assert lines.all() == []
 
 
-async def test_calls_that_are_being_made_are_counted_until_they_end() -> None:
+async def test_attempts_are_counted_until_they_end(clock: LoopClock) -> None:
     activity = Activity()
+    telemetry = AttemptTelemetry(clock, activity)
     call = Call("model", "Generate", False, served(), CallLimits(step_timeout_s=5.0))
 
-    async with CallTelemetry(activity)(call):
+    async with telemetry(call):
         inside = activity.outgoing
     with pytest.raises(LoadShedError):
-        async with CallTelemetry(activity)(call):
+        async with telemetry(call):
             raise LoadShedError("full")
 
     assert (inside, activity.outgoing) == (1, 0)
@@ -299,7 +299,7 @@ async def test_a_failed_attempt_is_logged_with_what_it_was_given(
     call.attempt, call.attempt_timeout_s = 2, 4.5
 
     async def attempt() -> None:
-        async with AttemptTelemetry(clock)(call):
+        async with AttemptTelemetry(clock, Activity())(call):
             await clock.sleep(1.25)
             raise SelfTimeoutError("slow", cause="deadline")
 

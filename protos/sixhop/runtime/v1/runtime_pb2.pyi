@@ -267,7 +267,7 @@ class GetSnapshotResponse(_message.Message):
     inflight_count: _builtins.int
     """Calls being served now; this call is not counted."""
     outgoing_count: _builtins.int
-    """Calls being made now to dependencies."""
+    """Attempts of calls to dependencies that are under way."""
     task_count: _builtins.int
     """Asyncio tasks that belong to calls; 0 when nothing is in flight."""
     call_count: _builtins.int
