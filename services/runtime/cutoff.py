@@ -3,7 +3,7 @@
 import asyncio
 import math
 from collections.abc import Awaitable, Callable
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from services.runtime.call import Inbound
 from services.runtime.clock import Clock
@@ -43,7 +43,13 @@ class Cutoffs:
         """Return how many calls are being watched."""
         return len(self._running)
 
-    def begin(self, at: float, inbound: Inbound, error: Callable[[Inbound], Exception]) -> "Cutoff":
+    def begin(
+        self,
+        at: float,
+        inbound: Inbound,
+        error: Callable[[Inbound], Exception],
+        waiter: asyncio.Task[Any] | None = None,
+    ) -> "Cutoff":
         """Return what ends a call from an instant on; it counts from now, and until it is left.
 
         Args:
@@ -51,8 +57,10 @@ class Cutoffs:
             inbound: the call; it holds what is returned while it counts, and learns what it was
                 waiting for when it was cut off.
             error: makes what a wait raises that was cut off.
+            waiter: the task that does nothing but wait from now on; without one `Cutoff.bound` is
+                told of each wait.
         """
-        inbound.cutoff = cutoff = Cutoff(self, at, inbound, error)
+        inbound.cutoff = cutoff = Cutoff(self, at, inbound, error, waiter)
         self._running[cutoff] = None
         if at < self._fires_at:
             self._arm(at)
@@ -61,6 +69,8 @@ class Cutoffs:
     def end(self, cutoff: "Cutoff") -> None:
         """Forget a call."""
         self._running.pop(cutoff, None)
+        if cutoff.cut:
+            cutoff.take_back()
         # Not left to the collector of garbage: what is free at once is used again while it is warm.
         cutoff.inbound.cutoff = None
 
@@ -89,7 +99,7 @@ class Cutoff:
     its events. What happens between two waits does not count until the next begins.
     """
 
-    __slots__ = ("_all", "_cut", "_error", "_passed", "_waiter", "at", "inbound")
+    __slots__ = ("_all", "_cancels", "_error", "_passed", "_waiter", "at", "cut", "inbound")
 
     def __init__(
         self,
@@ -97,45 +107,51 @@ class Cutoff:
         at: float,
         inbound: Inbound,
         error: Callable[[Inbound], Exception],
+        waiter: asyncio.Task[Any] | None,
     ) -> None:
         """Take what `Cutoffs.begin` was given."""
         self.at = at
         self._all = cutoffs
         self.inbound = inbound
         self._error = error
-        self._waiter: asyncio.Task[object] | None = None
+        self._waiter = waiter
+        self._cancels = waiter.cancelling() if waiter is not None else 0
         self._passed = False
-        self._cut = False
+        self.cut = False
+        """Whether it has cancelled the task that waits, and has not taken that back."""
 
-    async def bound(self, work: Awaitable[T], *, last: bool = False) -> T:
+    async def bound(self, work: Awaitable[T]) -> T:
         """Await work until the instant.
-
-        Args:
-            work: what to await.
-            last: whether nothing comes after it, so that it stops counting by itself.
 
         Raises:
             Exception: the one that was given, when the instant came first.
         """
         waiter = self._waiter = asyncio.current_task()
-        cancels = waiter.cancelling() if waiter is not None else 0
+        self._cancels = waiter.cancelling() if waiter is not None else 0
         if self._passed:
             # The work begins all the same: it may have its answer ready.
             asyncio.get_running_loop().call_soon(self._cancel)
         try:
             return await work
         except asyncio.CancelledError:
-            # One cancel more than before is ours; another one is the caller's and goes on.
-            if self._cut and waiter is not None and waiter.cancelling() <= cancels + 1:
-                raise self._error(self.inbound) from None
+            self.raise_own()
             raise
         finally:
+            if self.cut:
+                self.take_back()
             self._waiter = None
-            if last:
-                self._all.end(self)
-            if self._cut and waiter is not None:
-                self._cut = False
-                waiter.uncancel()
+
+    def raise_own(self) -> None:
+        """Raise the error that was given when a wait was cancelled by this, and by nobody else."""
+        # One cancel more than before is ours; another one is the caller's and goes on.
+        if self.cut and self._waiter is not None and self._waiter.cancelling() <= self._cancels + 1:
+            raise self._error(self.inbound) from None
+
+    def take_back(self) -> None:
+        """Take back the cancel, once it has done what it was for."""
+        self.cut = False
+        if self._waiter is not None:
+            self._waiter.uncancel()
 
     def __enter__(self) -> Self:
         """Return itself: it counts already."""
@@ -157,7 +173,7 @@ class Cutoff:
         self._cancel()
 
     def _cancel(self) -> None:
-        if self._waiter is not None and not self._cut:
-            self._cut = True
+        if self._waiter is not None and not self.cut:
+            self.cut = True
             self.inbound.note_cut()
             self._waiter.cancel()

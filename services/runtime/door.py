@@ -1,5 +1,6 @@
 """Leads every call that arrives through the policies, whatever transport brought it."""
 
+import asyncio
 import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing
@@ -91,8 +92,15 @@ class Door:
         try:
             # What cannot be begun is not to be cut off.
             work = serve()
-            cutoff = self.cutoffs.begin(inbound.deadline - inbound.margin_s, inbound, own_timeout)
-            answer = await cutoff.bound(work, last=True)
+            at = inbound.deadline - inbound.margin_s
+            cutoff = self.cutoffs.begin(at, inbound, own_timeout, asyncio.current_task())
+            try:
+                answer = await work
+            except asyncio.CancelledError:
+                cutoff.raise_own()
+                raise
+            finally:
+                self.cutoffs.end(cutoff)
         except BaseException as error:
             guards.leave(inbound, error)
             raise
