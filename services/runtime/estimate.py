@@ -154,7 +154,9 @@ class PathEstimator:
 
     def teaches(self, inbound: Inbound) -> bool:
         """Say whether a call that has just come is to be learned from."""
-        method, now = self._methods.of(inbound.method), inbound.arrived_at
+        # A hop serves a few methods, and keeps them all.
+        name, now = inbound.method, inbound.arrived_at
+        method = self._methods.find(name) or self._methods.of(name)
         if now < method.next_lesson_at:
             return False
         if now - method.next_lesson_at > WINDOW_S:
@@ -189,20 +191,19 @@ class PathEstimator:
         """Take a stream whose first content is there."""
         self._contents.of(call.dependency).add(now, now - call.sent_at)
 
-    def learn_answer(self, call: Call, now: float) -> None:
-        """Take an answer to a call that was made, or the first event of its stream."""
-        # Of many answers few are taken: who takes none now is told so without another call.
-        lengths = self._callees.find(call.callee.key)
-        if lengths is None or now >= lengths.next_at:
-            self._callees.of(call.callee.key).add(now, now - call.sent_at)
-        lengths = self._dependencies.find(call.dependency)
-        if lengths is None or now >= lengths.next_at:
-            self._dependencies.of(call.dependency).add(now, now - call.sent_at)
-
-    def learn_made(self, call: Call, now: float) -> None:
-        """Take a call that was made for one that teaches: it has ended, or begun to answer."""
+    def learn_made(self, call: Call, error: BaseException | None) -> None:
+        """Take a call that was made: it has ended, or begun to answer."""
+        now = self._clock.now()
+        if error is None:
+            # Of many answers few are taken: who takes none now is told so without another call.
+            lengths = self._callees.find(call.callee.key)
+            if lengths is None or now >= lengths.next_at:
+                self._callees.of(call.callee.key).add(now, now - call.sent_at)
+            lengths = self._dependencies.find(call.dependency)
+            if lengths is None or now >= lengths.next_at:
+                self._dependencies.of(call.dependency).add(now, now - call.sent_at)
         inbound = call.inbound
-        if not inbound.answered_at:
+        if inbound.teaches and not inbound.answered_at:
             method = self._methods.of(inbound.method)
             method.called_s += now - call.sent_at
             method.calls[call.dependency] = method.calls.get(call.dependency, 0.0) + 1
@@ -272,7 +273,7 @@ class MadePaths(Guard[Call]):
     def first_event(self, call: Call) -> None:
         """Note that the stream of a call gives its first event now."""
         call.answered = True
-        self._learn(call, None)
+        self._estimator.learn_made(call, None)
 
     def first_content(self, call: Call) -> None:
         """Note that the stream of a call gives its first content now."""
@@ -284,11 +285,4 @@ class MadePaths(Guard[Call]):
             # Only who judges a failure asks what nine of ten answers take.
             call.advertised_p90_s = self._estimator.advertised_p90_s(call)
         if not call.answered:
-            self._learn(call, error)
-
-    def _learn(self, call: Call, error: BaseException | None) -> None:
-        now = self._clock.now()
-        if error is None:
-            self._estimator.learn_answer(call, now)
-        if call.inbound.teaches:
-            self._estimator.learn_made(call, now)
+            self._estimator.learn_made(call, error)

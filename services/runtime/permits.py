@@ -97,7 +97,10 @@ class Permits:
         held = tenant.callees.get(callee_key, 0)
         if limit is not None and held > rules.least_tenant_ratio * limit - 1:
             return False
-        self._note_arrival(tenant_name, now)
+        if tenant_name == self._latest:
+            self._latest_at = now
+        else:
+            self._note_arrival(tenant_name, now)
         if not tenant.inflight and not tenant.queued:
             self._active += 1
         self.inflight += 1

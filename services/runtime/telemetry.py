@@ -5,7 +5,7 @@ import traceback
 from functools import partial
 from typing import Any, BinaryIO
 
-from services.runtime.call import AttemptReport, Call, Inbound, Outcome
+from services.runtime.call import MAX_REPORTS, AttemptReport, Call, Inbound, Outcome
 from services.runtime.circuit import BreakerChange, BreakerState
 from services.runtime.clock import Clock
 from services.runtime.cutoff import cancel_asked
@@ -293,8 +293,8 @@ class AttemptTelemetry(Guard[Call]):
         now = self._clock.now()
         name = OK if error is None else outcome_of(error)[1]
         inbound = call.inbound
-        # By position: every call makes one, and names cost a half more.
-        report = AttemptReport(
+        # What the constructor of a named tuple does, and add_report: every attempt comes here.
+        told = (
             call.dependency,
             f"{call.method} {call.note}" if call.note else call.method,
             1,
@@ -306,7 +306,9 @@ class AttemptTelemetry(Guard[Call]):
             name,
             call.told,
         )
-        inbound.add_report(report)
+        report = tuple.__new__(AttemptReport, told)
+        if len(inbound.reports) < MAX_REPORTS:
+            inbound.reports.append(report)
         if isinstance(error, SixhopError):
             self._log.warning(
                 ATTEMPT_FAILED,

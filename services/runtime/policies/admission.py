@@ -243,9 +243,9 @@ class Admission(Guard[Inbound]):
         if error is None:
             elapsed_s = now - inbound.admitted_at
             self._latency_s += _LATENCY_WEIGHT * (elapsed_s - self._latency_s)
-            if not self._config.limit_counts_wait:
-                elapsed_s -= inbound.wait_s
-            self._limit.record(now, elapsed_s if elapsed_s > 0 else 0.0, inbound.admitted_as)
+            if self._limit.learns:
+                wait_s = 0.0 if self._config.limit_counts_wait else inbound.wait_s
+                self._limit.record(now, max(0.0, elapsed_s - wait_s), inbound.admitted_as)
         elif self._ran_out_of_time(inbound, error, now):
             self._limit.record_overload(now, inbound.admitted_as)
         if self._turns.count:

@@ -54,8 +54,7 @@ class Breaker:
         self._probes = 0
         self._probed = False
         self._trips = 0
-        self._reason = Reason.NEW
-        self._told = ""
+        self._reason, self._told = Reason.NEW, ""
         self._before = self._describe(clock.now())
 
     def reconfigure(self, config: BreakerConfig) -> None:
@@ -213,13 +212,15 @@ class Breaker:
     def _judge(self, now: float) -> None:
         if self.forced:
             return
-        config, calls, failures = self._config, self._window.call_count, self._window.failure_count
-        if calls >= config.min_calls and failures > config.max_failure_ratio * calls:
+        config, window, calls = self._config, self._window, self._window.call_count
+        if calls >= config.min_calls and window.failure_count > config.max_failure_ratio * calls:
             self._move(BreakerState.OPEN, Reason.FAILURE_RATIO, now)
         elif self.has_stand_in and self._slow_count(now) >= config.slow_count:
             self._move(BreakerState.OPEN, Reason.FEW_CALLS, now)
-        elif calls + self._overdue >= config.min_calls and self._mean_s(now) > self.slow_call_s:
-            self._move(BreakerState.OPEN, Reason.MEAN_LATENCY, now)
+        elif (count := calls + self._overdue) >= config.min_calls:
+            total_s = window.total_s + self._overdue * now - self._overdue_starts
+            if total_s > count * self.slow_call_s:
+                self._move(BreakerState.OPEN, Reason.MEAN_LATENCY, now)
 
     def _mean_s(self, now: float) -> float:
         overdue_s = self._overdue * now - self._overdue_starts
@@ -363,10 +364,9 @@ class Breakers(Guard[Call]):
     def after(self, call: Call, error: BaseException | None) -> None:
         """Take the end of an attempt; a stream's comes when it is left."""
         attempt: _Attempt | None = call.watched
-        if attempt is None:
-            return
-        outcome = Outcome.SUCCESS if error is None else verdict(error, call)
-        attempt.breaker.end(attempt, outcome, "" if error is None else correction(error))
+        if attempt is not None:
+            outcome = Outcome.SUCCESS if error is None else verdict(error, call)
+            attempt.breaker.end(attempt, outcome, "" if error is None else correction(error))
 
     def state(self, key: str) -> BreakerState:
         """Return what the breaker of a callee does with calls now; closed for an unknown one."""

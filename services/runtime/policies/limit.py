@@ -29,6 +29,11 @@ class Limit(Protocol):
         """Return how many calls may be in flight."""
         ...
 
+    @property
+    def learns(self) -> bool:
+        """Tell whether it wants to know of calls that ended well."""
+        ...
+
     def record(self, now: float, latency_s: float, inflight: int) -> None:
         """Take a call that ended well.
 
@@ -48,6 +53,7 @@ class Fixed:
     """Is a number that somebody has chosen."""
 
     __slots__ = ("value",)
+    learns = False
 
     def __init__(self, value: int) -> None:
         """Take the number.
@@ -160,6 +166,7 @@ class Gradient:
         "_total_s",
         "_windows",
     )
+    learns = True
 
     def __init__(self, config: GradientConfig) -> None:
         """Take the settings."""

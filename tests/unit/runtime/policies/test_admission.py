@@ -34,6 +34,8 @@ NO_ANSWER = DependencyFailedError(
 class Recording(Fixed):
     """Is a limit that remembers what it was told."""
 
+    learns = True
+
     def __init__(self, value: int) -> None:
         super().__init__(value)
         self.told: list[tuple[str, float, int]] = []

@@ -24,6 +24,8 @@ HIGH, LOW = Criticality.CRITICAL_PLUS, Criticality.SHEDDABLE
 class Recording(Fixed):
     """Is a limit that remembers the latencies that it was told."""
 
+    learns = True
+
     def __init__(self, value: int) -> None:
         super().__init__(value)
         self.told: list[float] = []
