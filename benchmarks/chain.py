@@ -57,30 +57,29 @@ OVERSHOOT_TARGET = Target(
 )
 FREE_TARGET = Target("every hop free after the client's answer", 150, at_least=False)
 
+VARIANTS = ("ours", "bare", "bare again")
+"""The bare chain is measured twice, so that the table can show what noise makes of a ratio."""
+
 Rounds = dict[str, dict[str, list["Window"]]]
 """Windows by shape and variant, in the order of the rounds."""
 
 
-async def compare(ours: "Chain", bare: "Chain", rounds: int, rng: random.Random) -> Rounds:
-    """Measure every shape on both chains in each round, in an order drawn anew.
-
-    The bare chain is measured twice, so that the table can show what noise makes of a ratio.
-    """
-    windows: Rounds = {shape.name: {"ours": [], "bare": [], "bare again": []} for shape in SHAPES}
+async def compare(
+    windows: Rounds, ours: "Chain", bare: "Chain", rounds: int, rng: random.Random
+) -> None:
+    """Measure every shape on both chains in each round, in an order drawn anew."""
     todo = [
         (shape, variant, ours if variant == "ours" else bare)
         for shape in SHAPES
-        for variant in ("ours", "bare", "bare again")
+        for variant in VARIANTS
     ]
-    for number in range(rounds):
+    for _ in range(rounds):
         rng.shuffle(todo)
         for shape, variant, chain in todo:
             measure = chain.stream if shape.streaming else chain.unary
             window = await measure(shape.concurrency, shape.length_s)
             windows[shape.name][variant].append(window)
-        print(f"\rround {number + 1} of {rounds}", end="", file=sys.stderr, flush=True)
-    print(file=sys.stderr)
-    return windows
+        print(".", end="", file=sys.stderr, flush=True)
 
 
 def ratio(windows: Rounds, shape: Shape, variant: str, field: str) -> tuple[float, float, float]:
@@ -144,23 +143,36 @@ def verdicts(windows: Rounds, stopped: dict[str, "Stopped"]) -> list[tuple[bool,
     ]
 
 
-async def measure(rounds: int, seed: int, *, engine: bool) -> tuple[Rounds, dict[str, "Stopped"]]:
-    """Start both chains, measure, and end them."""
+async def measure(
+    starts: int, rounds: int, seed: int, *, engine: bool
+) -> tuple[Rounds, dict[str, "Stopped"]]:
+    """Start both chains so many times, measure some rounds each time, and end them.
+
+    Where the memory of a process comes to lie moves its ratio by some hundredths, for as long as it
+    runs: no number of rounds shows that.
+    """
     # Imported here because grpc reads the environment when it is imported.
     chain: Any = importlib.import_module("benchmarks.load").Chain
-    with Processes() as processes:
-        async with (
-            chain.start_ours(processes, engine=engine) as ours,
-            chain.start_bare(processes) as bare,
-        ):
-            windows = await compare(ours, bare, rounds, random.Random(seed))
-            return windows, await stop_last_hop(ours)
+    windows: Rounds = {shape.name: {name: [] for name in VARIANTS} for shape in SHAPES}
+    rng = random.Random(seed)
+    for left in reversed(range(starts)):
+        with Processes() as processes:
+            async with (
+                chain.start_ours(processes, engine=engine) as ours,
+                chain.start_bare(processes) as bare,
+            ):
+                await compare(windows, ours, bare, rounds, rng)
+                if not left:
+                    print(file=sys.stderr)
+                    return windows, await stop_last_hop(ours)
+    raise ValueError("nothing was to be started")
 
 
 def main() -> int:
     """Measure as the command line says; return 1 when a promise is broken."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.chain", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=8, help="windows per shape and chain")
+    parser.add_argument("--starts", type=int, default=4, help="how often the chains are started")
+    parser.add_argument("--rounds", type=int, default=3, help="windows per shape, chain and start")
     parser.add_argument("--seed", type=int, default=1, help="draws the order of the windows")
     parser.add_argument("--without-engine", action="store_true", help="leave the policies out")
     parser.add_argument("--json", action="store_true", help="print everything as JSON instead")
@@ -169,7 +181,12 @@ def main() -> int:
     os.environ["GRPC_VERBOSITY"] = "ERROR"
     try:
         windows, stopped = uvloop.run(
-            measure(arguments.rounds, arguments.seed, engine=not arguments.without_engine)
+            measure(
+                arguments.starts,
+                arguments.rounds,
+                arguments.seed,
+                engine=not arguments.without_engine,
+            )
         )
     except ChainError as error:
         print(error, file=sys.stderr)
