@@ -140,7 +140,7 @@ class Dependency:
             SixhopError: as for `unary`, at opening and while reading.
         """
 
-        async def open_wire(call: Call) -> StreamRequest[ResponseT]:
+        async def open_wire(call: Call) -> "StreamRequest[ResponseT]":  # see Outgoing.stream
             metadata, asks = self._metadata(call)
             try:
                 wire: StreamRequest[ResponseT] = StreamRequest(rpc, call, self, wants_trailers=asks)

@@ -133,14 +133,14 @@ class Outgoing:
         call = self._new_call(method, streaming=True, note=note, callee=callee)
         drivers = self._stack.drivers_of(call)
 
-        async def attempt() -> AttemptStream[T]:
+        # What is written in quotes is not looked up with each call.
+        def attempt() -> "Coroutine[Any, Any, AttemptStream[T]]":
             call.attempt += 1
             mine = call.for_attempt() if drivers else call
             stream = AttemptStream(mine, self._clock, is_content, self._stack.hooks, take_heartbeat)
-            await stream.open(self._stack.attempts, open_wire)
-            return stream
+            return stream.open(self._stack.attempts, open_wire)
 
-        return StreamedCall(partial(driven, drivers, call, attempt))
+        return StreamedCall(partial(driven, drivers, call, attempt) if drivers else attempt)
 
     def _next_attempt(
         self, call: Call, send: Callable[[Call], Awaitable[T]]

@@ -69,8 +69,8 @@ class AttemptStream(AsyncIterator[T]):
 
     async def open(
         self, guards: Guards[Call], open_wire: Callable[[Call], Awaitable[Wire[T]]]
-    ) -> None:
-        """Start the attempt and wait for its first event: until then it may be repeated.
+    ) -> "AttemptStream[T]":
+        """Return itself, once the first event is there: until then it may be repeated.
 
         Heartbeats that were taken are none: however long they come, the callee is one that has
         not answered yet.
@@ -91,6 +91,7 @@ class AttemptStream(AsyncIterator[T]):
             self._failure = error
             self._leave(error)
             raise
+        return self
 
     def leave(self, error: BaseException | None) -> None:
         """Close the stream, wherever it stands; `error` is what ended its reader, if anything."""

@@ -94,7 +94,7 @@ class AdaptiveSnapshot:
 class _Lengths:
     """Is what answers took, and the timeout that follows from it."""
 
-    __slots__ = ("counted", "measured", "round", "since", "wanted_s")
+    __slots__ = ("counted", "measured", "next_at", "round", "since", "wanted_s")
 
     def __init__(self) -> None:
         self.measured = RecentLengths()
@@ -104,21 +104,23 @@ class _Lengths:
         self.round = 0
         """How often the timeout was computed."""
         self.wanted_s: float | None = None
+        self.next_at = 0.0
+        """Before this instant none is looked at."""
 
-    def add(self, length_s: float) -> None:
+    def add(self, now: float, length_s: float) -> None:
         self.measured.add(length_s)
         if self.counted is not self.measured:
             self.counted.add(length_s)
-        self._follow()
+        self._follow(now)
 
-    def add_cut_off(self, length_s: float) -> None:
+    def add_cut_off(self, now: float, length_s: float) -> None:
         if self.counted is self.measured:
             self.counted = self.measured.copy()
         self.measured.add(length_s)
         self.counted.add(CUT_OFF_FACTOR * length_s)
-        self._follow()
+        self._follow(now)
 
-    def _follow(self) -> None:
+    def _follow(self, now: float) -> None:
         self.since += 1
         if self.since >= REFRESH_EVERY and len(self.counted) >= MIN_SAMPLES:
             self.since = 0
@@ -126,6 +128,8 @@ class _Lengths:
             p99_s = self.counted.percentile(0.99)
             spread_s = SPREADS * (p99_s - self.counted.percentile(0.5))
             self.wanted_s = p99_s + max(spread_s, MIN_SPREAD_RATIO * p99_s)
+        if self.wanted_s is not None:
+            self.next_at = now + LESSON_INTERVAL_S
 
 
 class _Callee:
@@ -139,7 +143,6 @@ class _Callee:
         "least_s",
         "limits",
         "made_from",
-        "next_lesson_at",
     )
 
     def __init__(self) -> None:
@@ -149,8 +152,6 @@ class _Callee:
         """The limits that are declared for calls to it."""
         self.answers = _Lengths()
         self.contents = _Lengths()
-        self.next_lesson_at = 0.0
-        """Before this instant no answer is looked at."""
         self.least_s: float | None = None
         self.limits: CallLimits | None = None
         """The moved limits, as they were made last."""
@@ -231,9 +232,14 @@ class AdaptiveTimeouts(Guard[Call]):
 
     def first_content(self, call: Call) -> None:
         """Note that the stream of a call has given its first content."""
-        if self._closed(call.callee.key):
-            length_s = self._clock.now() - call.sent_at
-            self._callees.of(call.callee.key).contents.add(length_s)
+        now, key = self._clock.now(), call.callee.key
+        known = self._callees.find(key)
+        if known is not None and now < known.contents.next_at:
+            return
+        if not self._closed(key):
+            return
+        known = known or self._callees.of(key)
+        known.contents.add(now, now - call.sent_at)
 
     def snapshot(self) -> dict[str, AdaptiveSnapshot]:
         """Return what the timeouts of every callee follow."""
@@ -256,10 +262,7 @@ class AdaptiveTimeouts(Guard[Call]):
         if call.answered:
             return
         if error is None:
-            # Of a busy callee most answers are passed over.
-            known = self._callees.find(call.callee.key)
-            if known is None or self._clock.now() >= known.next_lesson_at:
-                self._learn(call)
+            self._learn(call)
         elif _cut_off(error) and (
             _had_whole_step(error, call) or verdict(error, call) is Outcome.FAILURE
         ):
@@ -269,17 +272,15 @@ class AdaptiveTimeouts(Guard[Call]):
         """Take a length, of a busy callee's those that come at even intervals."""
         now, key = self._clock.now(), call.callee.key
         known = self._callees.find(key)
-        if known is not None and now < known.next_lesson_at:
+        if known is not None and now < known.answers.next_at:
             return
         if not self._closed(key):
             return
         known = known or self._callees.of(key)
         if cut_off:
-            known.answers.add_cut_off(now - call.sent_at)
+            known.answers.add_cut_off(now, now - call.sent_at)
         else:
-            known.answers.add(now - call.sent_at)
-        if known.answers.wanted_s is not None:
-            known.next_lesson_at = now + LESSON_INTERVAL_S
+            known.answers.add(now, now - call.sent_at)
 
 
 def _between(wanted_s: float | None, least_s: float, declared_s: float) -> float:

@@ -97,7 +97,8 @@ class Breaker:
     def first_event(self, attempt: "_Attempt") -> None:
         """Note that a stream has begun: that is what its callee needed for an answer."""
         now = self._clock.now()
-        self.catch_up(now)
+        if now >= self._due:
+            self.catch_up(now)
         attempt.length_s = now - attempt.started_at
         self._settle(attempt, Outcome.SUCCESS, now)
 
@@ -378,9 +379,7 @@ class Breakers(Guard[Call]):
 
     def closed(self, key: str) -> bool:
         """Tell whether calls to a callee pass freely."""
-        if self.config.mode is not Mode.ENFORCE:
-            return True
-        breaker = self._keyed.find(key)
+        breaker = self._keyed.find(key) if self.config.mode is Mode.ENFORCE else None
         return breaker is None or breaker.is_closed()
 
     def snapshot(self) -> dict[str, BreakerSnapshot]:

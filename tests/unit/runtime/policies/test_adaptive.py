@@ -262,6 +262,23 @@ async def test_a_stream_teaches_by_its_first_event_and_its_first_content(
     assert moved.first_content_timeout_s == pytest.approx(3.6)
 
 
+async def test_of_a_busy_callee_first_contents_are_looked_at_at_even_intervals(
+    clock: ManualClock,
+) -> None:
+    adaptive = timeouts(clock)
+    for length_s in [2.5] * 120 + [0.001] * 1000:
+        call = sql_call(streaming=True)
+        call.sent_at = clock.now()
+        clock.advance(length_s)
+        adaptive.first_content(call)
+    declared = limits(5.0, first_content_timeout_s=6.0)
+
+    moved = adaptive.limits(sql_call(streaming=True, limits=declared))
+
+    # Twenty of the thousand are among those looked at, so that the others are still the most.
+    assert moved.first_content_timeout_s == pytest.approx(3.75)
+
+
 @pytest.mark.parametrize("wrong", [{"min_timeout_s": 0.0}, {"max_keys": 0}])
 def test_settings_that_cannot_work_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=f"{next(iter(wrong))} = .*: write"):
