@@ -3,7 +3,9 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 import grpc
@@ -13,7 +15,7 @@ from services.runtime.call import Criticality
 from services.runtime.topology import DOMAIN, TOOL
 from tests.e2e.client import open_client
 from tests.e2e.doors import PLACES, DomainDoor, Sender, Sent, ToolDoor, at_once, at_rate
-from tests.e2e.suite import running_suite
+from tests.e2e.suite import Suite, running_suite
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.alone
@@ -31,45 +33,78 @@ def refusals(calls: Sequence[Sent]) -> Counter[tuple[grpc.StatusCode, str, bool]
     )
 
 
-@requirement("overload:highest-level-served", "overload:goodput")
-@pytest.mark.parametrize(
-    "limit",
-    [
-        {"SIXHOP_LIMIT__MAX_INFLIGHT": "96"},
-        {"SIXHOP_LIMIT__ALGORITHM": "gradient", "SIXHOP_LIMIT__GRADIENT": '{"initial_limit": 96}'},
-    ],
-    ids=["fixed", "gradient"],
-)
-async def test_at_three_times_the_load_the_highest_level_is_served_and_little_is_wasted(
-    tmp_path: Path, limit: dict[str, str]
-) -> None:
+LIMITS = {
+    "fixed": {"SIXHOP_LIMIT__MAX_INFLIGHT": "96"},
+    "gradient": {
+        "SIXHOP_LIMIT__ALGORITHM": "gradient",
+        "SIXHOP_LIMIT__GRADIENT": '{"initial_limit": 96}',
+    },
+}
+"""How a hop knows its limit."""
+LOAD_S, SETTLING_S = 10.0, 3.5
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Is what became of three times as many calls as a hop can serve."""
+
+    capacity: float
+    """How many a second it serves when nobody else calls."""
+    calls: Sequence[Sent]
+    seen: Mapping[str, float]
+    """What its places have seen."""
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Loaded]:
+    """Return what became of the load, by limit: each has a hop, and these mostly wait."""
+
+    async def load(suites: Sequence[Suite]) -> list[Loaded]:
+        return await asyncio.gather(*map(at_three_times_the_load, suites))
+
+    with ExitStack() as stack:
+        suites = [
+            stack.enter_context(
+                running_suite(tmp_path_factory.mktemp(name), (TOOL,), **ENGINE, **limit)
+            )
+            for name, limit in LIMITS.items()
+        ]
+        return dict(zip(LIMITS, asyncio.run(load(suites)), strict=True))
+
+
+async def at_three_times_the_load(suite: Suite) -> Loaded:
+    """Measure what a hop can do, and send three times as much, of all levels."""
     # Long calls and many places: a hop that stands still for a second finds no wave of calls of the
     # highest level at its door that the places kept for it could not take.
-    places, length_s, load_s, settling_s = 64, 3.2, 10.0, 3.5
-    with running_suite(tmp_path, (TOOL,), **ENGINE, **limit) as suite:
-        async with open_client(suite) as client:
-            door = ToolDoor(client.channels[TOOL], places, length_s)
-            send = door.send(deadline_s=15.0)
-            alone = await at_once(send, [Sender(level=HIGHEST)] * places, 2 * length_s)
-            took_s = max(call.ended for call in alone) - min(call.began for call in alone)
-            capacity = len(alone) / took_s
+    places, length_s = 64, 3.2
+    async with open_client(suite) as client:
+        door = ToolDoor(client.channels[TOOL], places, length_s)
+        send = door.send(deadline_s=15.0)
+        alone = await at_once(send, [Sender(level=HIGHEST)] * places, 2 * length_s)
+        took_s = max(call.ended for call in alone) - min(call.began for call in alone)
 
-            rate = 3 * (places / length_s) / len(Criticality)
-            calls = await at_rate(
-                send, {Sender(level=level): rate for level in Criticality}, load_s
-            )
-            seen = await door.seen()
+        rate = 3 * (places / length_s) / len(Criticality)
+        calls = await at_rate(send, {Sender(level=level): rate for level in Criticality}, LOAD_S)
+        return Loaded(len(alone) / took_s, calls, await door.seen())
+
+
+@requirement("overload:highest-level-served", "overload:goodput")
+@pytest.mark.parametrize("limit", LIMITS)
+def test_at_three_times_the_load_the_highest_level_is_served_and_little_is_wasted(
+    loaded: Mapping[str, Loaded], limit: str
+) -> None:
+    capacity, calls, seen = loaded[limit].capacity, loaded[limit].calls, loaded[limit].seen
 
     began = min(call.began for call in calls)
-    done = [c for c in calls if c.served and began + settling_s < c.ended < began + load_s]
+    done = [c for c in calls if c.served and began + SETTLING_S < c.ended < began + LOAD_S]
     served = Counter(call.sender.level for call in calls if call.served)
     sent = Counter(call.sender.level for call in calls)
     assert served[HIGHEST] >= 0.99 * sent[HIGHEST], (served, refusals(calls))
-    assert len(done) >= 0.85 * capacity * (load_s - settling_s), (len(done), capacity)
+    assert len(done) >= 0.85 * capacity * (LOAD_S - SETTLING_S), (len(done), capacity)
     assert set(refusals(calls)) == {(EXHAUSTED, "LOAD_SHED", True)}
     assert served[HIGHEST] > served[Criticality.CRITICAL] > served[Criticality.SHEDDABLE]
     assert seen["inside"] == 0
-    if "SIXHOP_LIMIT__MAX_INFLIGHT" in limit:
+    if "SIXHOP_LIMIT__MAX_INFLIGHT" in LIMITS[limit]:
         assert seen["peak"] <= 96
 
 
