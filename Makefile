@@ -15,7 +15,7 @@ WITHOUT_LOCAL_MODEL := $(SIXHOP_MODEL__BASE_URL)
 ISTIO_CRDS ?= $(wildcard ../shared/data/istio-crds.yaml)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz check proto proto-baseline fmt
+.PHONY: help demo test fuzz check check-types check-manifests check-code check-protos proto proto-baseline fmt
 .DELETE_ON_ERROR:
 
 help: ## print this list
@@ -30,17 +30,26 @@ test: .venv/installed-dev .venv/installed-checkov .venv/installed-peers $(if $(W
 fuzz: .venv/installed-fuzz ## feed the decoder of streams with noise for a minute (ARGS="-max_total_time=600" longer)
 	$(BIN)/python -m tests.fuzz -max_total_time=60 -rss_limit_mb=512 -timeout=5 -print_final_stats=1 $(ARGS)
 
-check: .venv/installed-dev .venv/installed-checkov ## format, lint, types, imports, protos, generated code, manifests
+check: check-types check-manifests check-code check-protos ## format, lint, types, imports, protos, generated code, manifests
+
+# The two that take long begin first, for who has them run side by side (--jobs=2).
+check-types: .venv/installed-dev
+	$(BIN)/mypy
+
+check-manifests: .venv/installed-dev .venv/installed-checkov
+	$(BIN)/sixhop k8s render --check
+	$(BIN)/python -m k8s.validation $(ISTIO_CRDS)
+
+check-code: .venv/installed-dev
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
-	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+
+check-protos: .venv/installed-dev
 	$(BIN)/buf lint protos
 	$(BIN)/buf format protos --diff --exit-code
 	$(BIN)/buf breaking protos --against $(BASELINE)
 	$(BIN)/python protos/generate.py --check
-	$(BIN)/sixhop k8s render --check
-	$(BIN)/python -m k8s.validation $(ISTIO_CRDS)
 
 proto: .venv/installed-dev ## write the Python code of the protos
 	$(BIN)/buf format protos --write

@@ -13,7 +13,7 @@ from k8s.validation import dockerfile
 from k8s.validation.commands import CommandError, installed, run
 from k8s.validation.policies import WAIVED, failed
 from k8s.validation.rendering import K8S, Rendered, overlays, render
-from tests.architecture.sources import ROOT
+from tests.making import commands
 from tests.requirements import requirement
 
 pytestmark = requirement("cluster:validated")
@@ -101,11 +101,10 @@ def test_a_patch_that_hits_nothing_passes_kubectl_and_not_us(tmp_path: Path) -> 
 
 
 def test_make_check_looks_at_what_the_overlays_make() -> None:
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    recipe = makefile.split("\ncheck:")[1].split("\n\n")[0]
+    made = "\n".join(commands("check"))
 
-    assert "python -m k8s.validation" in recipe
-    assert "sixhop k8s render --check" in recipe
+    assert "python -m k8s.validation" in made
+    assert "sixhop k8s render --check" in made
 
 
 def test_who_is_not_there_is_named() -> None:
