@@ -14,7 +14,7 @@ from benchmarks.targets import Target
 from gateway.config import RunsSettings
 from gateway.http.run_answer import event_chunks
 from gateway.runs.book import RunBook
-from gateway.runs.event_json import ACCEPTED, FINISHED, TEXT
+from gateway.runs.event_json import ACCEPTED, FINISHED
 from gateway.runs.reading import RunReader
 from gateway.runs.run import Run
 from services.runtime.call import Identity, Inbound
@@ -63,7 +63,7 @@ def event_us(book: RunBook) -> float:
         call = inbound()
         book.begin(call, QUESTION, "")
         for response in responses:
-            book.tell(call, TEXT, response.event)
+            book.memory.take_text(call.kept, response.event.text_delta.text)
         book.after(call, None)
         return EVENTS
 
@@ -95,8 +95,8 @@ def run_us(book: RunBook) -> float:
         for _ in range(EVENTS):
             call = inbound()
             book.begin(call, QUESTION, "")
-            book.tell(call, ACCEPTED, accepted)
-            book.tell(call, FINISHED, finished)
+            book.memory.take(call.kept, ACCEPTED, accepted)
+            book.memory.take(call.kept, FINISHED, finished)
             book.after(call, None)
         return EVENTS
 
@@ -115,7 +115,7 @@ async def reader_us(book: RunBook) -> float:
         async with aclosing(event_chunks(run, 0, reader)) as chunks:
             began = time.process_time()
             for response in responses:
-                book.tell(call, TEXT, response.event)
+                book.memory.take_text(call.kept, response.event.text_delta.text)
                 await anext(chunks)
             found.append(1e6 * (time.process_time() - began) / EVENTS)
         book.after(call, None)
@@ -129,7 +129,7 @@ def event_bytes(book: RunBook) -> float:
     gc.collect()
     tracemalloc.start()
     for response in responses:
-        book.tell(call, TEXT, response.event)
+        book.memory.take_text(call.kept, response.event.text_delta.text)
     taken, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     return taken / EVENTS

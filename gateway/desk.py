@@ -72,13 +72,13 @@ class Desk:
         self,
         inbound: Inbound,
         request: gateway_pb2.RunRequest,
-        let_in: Callable[[], None] = lambda: None,
+        let_in: Callable[[], None] | None = None,
     ) -> AsyncGenerator[run_pb2.RunEvent, None]:
         """Run a question and return its events as they happen; they raise as `ask` does.
 
         `let_in` is called once the policies have let it pass, and may refuse it still.
         """
-        events = self._runner.events(request, request.delivery, let_in)
+        events = self._runner.events(request, let_in)
         return self._door.stream(inbound, events, _settle)
 
     async def look(self, inbound: Inbound, serve: Callable[[], Awaitable[T]]) -> T:

@@ -41,7 +41,8 @@ def check_question(question: run_pb2.Question, settings: GatewaySettings) -> Non
         check_history(question.history, settings)
     if question.tools or question.tool_choice or question.generation.ByteSize():
         _check_options(question, settings)
-    _check_sources(question, settings)
+    if question.sources:
+        _check_sources(question, settings)
 
 
 def _ends_open(question: run_pb2.Question) -> bool:

@@ -7,7 +7,18 @@ from gateway.allowance import check_agent, check_allowance
 from gateway.config import GatewaySettings
 from gateway.question import check_question
 from gateway.runs.book import RunBook
-from gateway.runs.event_json import ACCEPTED, FINISHED, ROUTED, TEXT, UNKNOWN
+from gateway.runs.event_json import (
+    ACCEPTED,
+    DEGRADED,
+    FINISHED,
+    RESTARTED,
+    ROUTED,
+    TEXT,
+    TOOL_CALL,
+    UNKNOWN,
+)
+from gateway.runs.memory import RunMemory
+from gateway.runs.run import Run
 from gateway.spending import Spending
 from services.runtime.call import CURRENT, Callee, Inbound
 from services.runtime.client import Dependency
@@ -39,89 +50,68 @@ class Runner:
     ) -> AsyncGenerator[gateway_pb2.RunResponse, None]:
         """Run a question and yield what happens, numbered; raises as `events` does."""
         sequence = 0
-        async with aclosing(self.events(request, request.delivery)) as events:
+        async with aclosing(self.events(request)) as events:
             async for event in events:
                 sequence += 1
                 yield gateway_pb2.RunResponse(sequence=sequence, event=event)
 
     async def ask(self, request: gateway_pb2.AskRequest) -> gateway_pb2.AskResponse:
         """Run a question and return the whole answer; raises as `events` does."""
-        answer = gateway_pb2.AskResponse(run_id=CURRENT.get().identity.run_id)
-        texts: list[str] = []
+        inbound = CURRENT.get()
+        self._accept(inbound, request)
+        course = _Course(self._book.memory, inbound, request.question)
         # Nobody sees a part of it, so that text may be taken back.
-        events = self.events(request, run_pb2.DELIVERY_UNSPECIFIED, texts=texts)
-        async with aclosing(events):
-            async for event in events:
-                kind = event.WhichOneof("event")
-                if kind == "tool_call":
-                    answer.tool_calls.append(event.tool_call)
-                elif kind == "restarted":
-                    texts.clear()
-                    del answer.tool_calls[:]
-                elif kind == "degraded":
-                    answer.degradations.append(event.degraded)
-                elif kind == "finished":
-                    _fill(answer, event.finished)
+        asked = _asked(inbound, request, run_pb2.DELIVERY_UNSPECIFIED)
+        answer = gateway_pb2.AskResponse(run_id=inbound.identity.run_id)
+        texts: list[str] = []
+        try:
+            # Not by way of `events`: it would be woken for each of them as well.
+            async with self._routing.stream(self._stub.Route, asked) as responses:
+                async for response in responses:
+                    event = response.event
+                    kind = course.take(event)
+                    if kind == TEXT:
+                        texts.append(event.text_delta.text)
+                    elif kind == TOOL_CALL:
+                        answer.tool_calls.append(event.tool_call)
+                    elif kind == RESTARTED:
+                        texts.clear()
+                        del answer.tool_calls[:]
+                    elif kind == DEGRADED:
+                        answer.degradations.append(event.degraded)
+        finally:
+            course.settle()
+        _fill(answer, course.end().finished)
         answer.text = "".join(texts)
         return answer
 
     async def events(
-        self,
-        request: gateway_pb2.RunRequest | gateway_pb2.AskRequest,
-        delivery: "run_pb2.Delivery.ValueType",
-        let_in: Callable[[], None] = lambda: None,
-        texts: list[str] | None = None,
+        self, request: gateway_pb2.RunRequest, let_in: Callable[[], None] | None = None
     ) -> AsyncGenerator[run_pb2.RunEvent, None]:
         """Run a question and yield what happens.
 
         Args:
             request: the question.
-            delivery: how its text may come.
             let_in: may refuse it before it begins.
-            texts: takes the pieces of text, which then are not yielded.
 
         Raises:
             SixhopError: it is refused, or the run failed.
         """
         inbound = CURRENT.get()
-        let_in()
+        if let_in is not None:
+            let_in()
         yield self._accept(inbound, request)
-        spent = Spending(inbound, request.question)
-        asked = _asked(inbound, request, delivery)
-        last: run_pb2.RunEvent | None = None
+        course = _Course(self._book.memory, inbound, request.question)
+        asked = _asked(inbound, request, request.delivery)
         try:
             async with self._routing.stream(self._stub.Route, asked) as responses:
                 async for response in responses:
-                    if last is not None:
-                        raise _incomplete("went on after its last event")
                     event = response.event
-                    kind = event.WhichOneof("event") or UNKNOWN
-                    if kind == TEXT:
-                        # By far the most: what is read of them is read once.
-                        text = event.text_delta.text
-                        spent.written_chars += len(text)
-                        self._book.tell_text(inbound, text)
-                        if texts is None:
-                            yield event
-                        else:
-                            texts.append(text)
-                        continue
-                    if kind == ROUTED:
-                        # Routing has been told; one that is older than this rule did not listen.
-                        check_agent(inbound, event.routed.agent)
-                    if kind == FINISHED:
-                        # Kept until the stream has ended well: a run that fails has no last event.
-                        last = event
-                        spent.see_end(event.finished)
-                    else:
-                        self._book.tell(inbound, kind, event)
+                    if course.take(event) != FINISHED:
                         yield event
         finally:
-            spent.settle()
-        if last is None:
-            raise _incomplete("ended without its last event")
-        self._book.tell(inbound, FINISHED, last)
-        yield last
+            course.settle()
+        yield course.end()
 
     async def agents(self) -> routing_pb2.ListAgentsResponse:
         """Return the agents that the caller may ask.
@@ -155,8 +145,64 @@ class Runner:
             budget_duration=to_duration(inbound.time_remaining_on_arrival_s),
         )
         event = run_pb2.RunEvent(accepted=accepted)
-        self._book.tell(inbound, ACCEPTED, event)
+        if inbound.kept is not None:
+            self._book.memory.take(inbound.kept, ACCEPTED, event)
         return event
+
+
+class _Course:
+    """Follows one run: tells it to whoever keeps it, counts it, and sees that it ends well."""
+
+    def __init__(self, memory: RunMemory, inbound: Inbound, question: run_pb2.Question) -> None:
+        """Take where runs are kept, the call of one that has begun, and its question."""
+        self._memory = memory
+        self._inbound = inbound
+        self._run: Run | None = inbound.kept
+        self._spent = Spending(inbound, question)
+        self._last: run_pb2.RunEvent | None = None
+
+    def take(self, event: run_pb2.RunEvent) -> str:
+        """Take an event of the run, and return its kind.
+
+        Raises:
+            DependencyFailedError: the run has ended already.
+            PermissionDeniedError: its tenant may not ask the agent that shall answer.
+        """
+        if self._last is not None:
+            raise _incomplete("went on after its last event")
+        kind = event.WhichOneof("event") or UNKNOWN
+        if kind == TEXT:
+            text = event.text_delta.text
+            self._spent.written_chars += len(text)
+            if self._run is not None:
+                self._memory.take_text(self._run, text)
+        elif kind == FINISHED:
+            # Kept until the stream has ended well: a run that fails has no last event.
+            self._last = event
+            self._spent.see_end(event.finished)
+        else:
+            if kind == ROUTED:
+                # Routing has been told; one that is older than this rule did not listen.
+                check_agent(self._inbound, event.routed.agent)
+            if self._run is not None:
+                self._memory.take(self._run, kind, event)
+        return kind
+
+    def settle(self) -> None:
+        """Count what a run has used that says nothing more."""
+        self._spent.settle()
+
+    def end(self) -> run_pb2.RunEvent:
+        """Return the last event of the run, whose stream has ended well.
+
+        Raises:
+            DependencyFailedError: there was none.
+        """
+        if self._last is None:
+            raise _incomplete("ended without its last event")
+        if self._run is not None:
+            self._memory.take(self._run, FINISHED, self._last)
+        return self._last
 
 
 def _asked(
@@ -170,13 +216,13 @@ def _asked(
         question=request.question,
         agent=request.agent,
         delivery=delivery,
-        allowed_agents=_names(limits.agents),
-        allowed_tools=_names(limits.tools),
+        allowed_agents=None if limits.agents is None else _names(limits.agents),
+        allowed_tools=None if limits.tools is None else _names(limits.tools),
     )
 
 
-def _names(allowed: frozenset[str] | None) -> run_pb2.AllowedNames | None:
-    return None if allowed is None else run_pb2.AllowedNames(names=sorted(allowed))
+def _names(allowed: frozenset[str]) -> run_pb2.AllowedNames:
+    return run_pb2.AllowedNames(names=sorted(allowed))
 
 
 def _fill(answer: gateway_pb2.AskResponse, finished: run_pb2.RunFinished) -> None:

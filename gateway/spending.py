@@ -17,15 +17,15 @@ class Spending:
     def __init__(self, inbound: Inbound, question: run_pb2.Question) -> None:
         """Take the call, and the question that its run reads."""
         self._inbound = inbound
+        self._question = question
         self._told = False
-        self._read_chars = prompt_chars(question)
         self.written_chars = 0
         """How many were written; whoever gets a piece of text adds its length."""
 
     def settle(self) -> None:
         """Note what a run has used that has begun to answer, unless it has said so itself."""
         if self.written_chars and not self._told:
-            chars = self._read_chars + self.written_chars
+            chars = prompt_chars(self._question) + self.written_chars
             self._inbound.token_count = chars // CHARS_PER_TOKEN
 
     def see_end(self, finished: run_pb2.RunFinished) -> None:

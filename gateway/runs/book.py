@@ -27,8 +27,8 @@ class RunBook(Guard[Inbound]):
     """Takes every run in, and how it ended.
 
     It is the outermost guard of the gateway's doors: it sees every end as the client does. Where a
-    run is made, `begin` is told of it, and `tell` of its events. Nothing of this may end or delay
-    a run: what goes wrong here is logged.
+    run is made, `begin` is told of it, and the memory of its events. Nothing of this may end or
+    delay a run: what goes wrong here is logged.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class RunBook(Guard[Inbound]):
         pod: str,
         settings: RunsSettings,
         clock: Clock,
-        share: Callable[[Run], None] = lambda run: None,
+        share: Callable[[Run], None] | None = None,
     ) -> None:
         """Take what is around runs.
 
@@ -44,7 +44,8 @@ class RunBook(Guard[Inbound]):
             pod: this process.
             settings: how much is kept.
             clock: the clock.
-            share: is told of every run that begins or ends here, but for those that are refused.
+            share: is told of every run that begins or ends here, but for those that are refused;
+                None where runs are not shared.
         """
         self.memory = RunMemory(settings, clock)
         self._pod = pod
@@ -77,27 +78,8 @@ class RunBook(Guard[Inbound]):
             run = Run(record, inbound, self._clock)
             inbound.kept = run
             self.memory.begin(run)
-            self._share(run)
-        except Exception as error:  # a defect here must not end the run
-            self._give_up(inbound, error)
-
-    def tell(self, inbound: Inbound, kind: str, event: run_pb2.RunEvent) -> None:
-        """Take an event of a run other than text, of a kind as `event_json` names them."""
-        run = inbound.kept
-        if run is None:
-            return
-        try:
-            self.memory.take(run, kind, event)
-        except Exception as error:  # a defect here must not end the run
-            self._give_up(inbound, error)
-
-    def tell_text(self, inbound: Inbound, text: str) -> None:
-        """Take a piece of a run's text."""
-        run = inbound.kept
-        if run is None:
-            return
-        try:
-            self.memory.take_text(run, text)
+            if self._share is not None:
+                self._share(run)
         except Exception as error:  # a defect here must not end the run
             self._give_up(inbound, error)
 
@@ -129,7 +111,8 @@ class RunBook(Guard[Inbound]):
             told = error_json(error, inbound, self._clock.now())
         run.end(_status(run.record, error), told)
         self.memory.end(run)
-        self._share(run)
+        if self._share is not None:
+            self._share(run)
 
     def _refused(self, inbound: Inbound, error: SixhopError) -> None:
         # No policy let it pass, so nobody has looked at its question. Who is not known has no runs.
@@ -149,11 +132,11 @@ class RunBook(Guard[Inbound]):
         )
 
     def _give_up(self, inbound: Inbound, error: Exception) -> None:
-        """Keep nothing of a run that cannot be kept whole: it would seem to run for ever."""
-        tell_defect(error)
         run, inbound.kept = inbound.kept, None
         if isinstance(run, Run):
-            self.memory.forget(run)
+            self.memory.give_up(run, error)
+        else:
+            tell_defect(error)
 
 
 def _status(record: RunRecord, error: BaseException | None) -> Status:

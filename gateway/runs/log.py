@@ -99,9 +99,24 @@ class EventLog:
         self.byte_count += taken
         return taken
 
-    def add(self, at_ms: int, kind: str, data: Mapping[str, Any]) -> int:
-        """Take any other event; return how many bytes more there are."""
-        return self._put(Told(self.sequence + 1, at_ms, kind, data))
+    def add(
+        self, at_ms: int, kind: str, data: Mapping[str, Any], sequence: int | None = None
+    ) -> int:
+        """Take any other event; return how many bytes more there are.
+
+        Args:
+            at_ms: when it came, from the start of the run.
+            kind: which event it is.
+            data: what it says; may stand for a whole stretch of text.
+            sequence: its number; without one, the next.
+        """
+        self.sequence = last = self.sequence + 1 if sequence is None else sequence
+        first = last + 1 - data.get("piece_count", 1)
+        content = orjson.dumps(data)
+        self._parts.append(_Fact(first, last, at_ms, kind, content))
+        taken = len(content) + EVENT_BYTES
+        self.byte_count += taken
+        return taken
 
     def told(self, after: int = 0) -> Iterator[Told]:
         """Yield the events that are there, from the one after a number on.
@@ -156,10 +171,10 @@ class EventLog:
                     "char_count": sum(map(len, part.parts)),
                     "piece_count": len(part.parts),
                 }
-                kept._put(Told(part.last, part.at[-1], TEXT, data))
+                kept.add(part.at[-1], TEXT, data, part.last)
             else:
                 data = without_words(part.kind, orjson.loads(part.content))
-                kept._put(Told(part.last, part.at_ms, part.kind, data))
+                kept.add(part.at_ms, part.kind, data, part.last)
         kept.sequence = self.sequence
         return kept
 
@@ -172,14 +187,5 @@ class EventLog:
                 log.sequence = told.sequence - 1
                 log.add_text(told.at_ms, told.data["text"])
             else:
-                log._put(told)
+                log.add(told.at_ms, told.kind, told.data, told.sequence)
         return log
-
-    def _put(self, told: Told) -> int:
-        self.sequence = last = told.sequence
-        first = last + 1 - told.data.get("piece_count", 1)
-        content = orjson.dumps(told.data)
-        self._parts.append(_Fact(first, last, told.at_ms, told.kind, content))
-        taken = len(content) + EVENT_BYTES
-        self.byte_count += taken
-        return taken

@@ -7,6 +7,7 @@ from gateway.runs.event_json import FINISHED
 from gateway.runs.log import EventLog
 from gateway.runs.run import Run
 from services.runtime.clock import Clock
+from services.runtime.telemetry import tell_defect
 from sixhop.type.v1 import artifact_pb2, run_pb2
 
 Key = tuple[str, str]
@@ -17,7 +18,8 @@ class RunMemory:
     """Holds runs, newest last, and lets the oldest go. Touched by the event loop only.
 
     Whatever the load, `byte_count` is at most `max_bytes` after each step: first runs that have
-    ended go, then the oldest events of the run that wants room.
+    ended go, then the oldest events of the run that wants room. A defect here ends no run: it is
+    logged, and the run is not kept any more.
     """
 
     def __init__(self, settings: RunsSettings, clock: Clock) -> None:
@@ -57,32 +59,44 @@ class RunMemory:
 
         Whoever begins it has made sure that none of its name is held.
         """
-        self._replace(run)
+        self._take_in(run)
         self._live[run.key] = run
         self._make_room(run)
 
     def take(self, run: Run, kind: str, event: run_pb2.RunEvent) -> None:
-        """Take an event of a run and of a kind, with its files as far as they fit."""
+        """Take an event of a run that is no text, with its files as far as they fit.
+
+        Args:
+            run: the run.
+            kind: which event it is, as `event_json` names them.
+            event: the event.
+        """
         if run.gone:
             return
-        self._count(run, run.take(kind, event))
-        if kind == FINISHED:
-            for artifact in event.finished.artifacts:
-                self._take_file(run, artifact)
+        try:
+            self._count(run, run.take(kind, event))
+            if kind == FINISHED:
+                for artifact in event.finished.artifacts:
+                    self._take_file(run, artifact)
+        except Exception as error:  # a defect here must not end the run
+            self.give_up(run, error)
 
     def take_text(self, run: Run, text: str) -> None:
         """Take a piece of a run's text."""
         if run.gone:
             return
-        # Written out, because every piece of text comes here.
-        taken = run.log.add_text(int((self._now() - run.began) * 1000), text)
-        if run.bells:
-            run.wake()
-        run.byte_count += taken
-        self.byte_count += taken
-        settings = self._settings
-        if run.byte_count > settings.max_run_bytes or self.byte_count > settings.max_bytes:
-            self._make_room(run)
+        try:
+            # Written out, because every piece of text comes here.
+            taken = run.log.add_text(int((self._now() - run.began) * 1000), text)
+            if run.bells:
+                run.wake()
+            run.byte_count += taken
+            self.byte_count += taken
+            settings = self._settings
+            if run.byte_count > settings.max_run_bytes or self.byte_count > settings.max_bytes:
+                self._make_room(run)
+        except Exception as error:  # a defect here must not end the run
+            self.give_up(run, error)
 
     def end(self, run: Run) -> None:
         """Keep a run that has ended as one of those that may go."""
@@ -97,14 +111,17 @@ class RunMemory:
         """Keep a run that never began; it takes no place from those that did, nor their name."""
         if self.holds(*run.key):
             return
-        self._replace(run)
+        self._take_in(run)
         self._refused[run.key] = run
         while len(self._refused) > self._settings.max_refused_count:
             self._evict(next(iter(self._refused.values())))
         self._make_room(run)
 
-    def forget(self, run: Run) -> None:
-        """Let a run go that cannot be kept."""
+    def give_up(self, run: Run, error: Exception) -> None:
+        """Keep nothing of a run that cannot be kept whole: it would seem to run for ever."""
+        tell_defect(error)
+        if run.inbound is not None:
+            run.inbound.kept = None
         if not run.gone:
             self._evict(run)
 
@@ -130,10 +147,9 @@ class RunMemory:
         fits = run.byte_count + len(artifact.content) <= self._settings.max_run_bytes
         self._count(run, run.take_file(artifact, keep=fits))
 
-    def _replace(self, run: Run) -> None:
-        older = self.find(*run.key)
-        if older is not None:
-            self._evict(older)
+    def _take_in(self, run: Run) -> None:
+        if run.key in self._refused:
+            self._evict(self._refused[run.key])
         self.byte_count += run.byte_count
 
     def _count(self, run: Run, taken: int) -> None:

@@ -84,7 +84,8 @@ class Run:
         data = event_json(kind, event)
         taken = self.log.add(int((self._now() - self.began) * 1000), kind, data)
         self._note(kind, data)
-        self.wake()
+        if self.bells:
+            self.wake()
         return taken
 
     def take_file(self, artifact: artifact_pb2.Artifact, *, keep: bool) -> int:
@@ -105,7 +106,8 @@ class Run:
         if inbound is not None:
             self._reports = inbound.reports
             self.inbound = None
-        self.wake()
+        if self.bells:
+            self.wake()
 
     def wake(self) -> None:
         """Let every reader look."""

@@ -66,9 +66,9 @@ class Gateway:
         """Take an event of a run."""
         kind = event.WhichOneof("event") or UNKNOWN
         if kind == TEXT:
-            self.book.tell_text(inbound, event.text_delta.text)
+            self.memory.take_text(kept(inbound), event.text_delta.text)
         else:
-            self.book.tell(inbound, kind, event)
+            self.memory.take(kept(inbound), kind, event)
 
     def ended(
         self,

@@ -1,9 +1,11 @@
 """Holds the book of runs to taking every run in, and to being in nobody's way."""
 
 import asyncio
+from typing import cast
 
 import pytest
 
+from gateway.runs.log import EventLog
 from gateway.runs.record import Status
 from services.runtime.background import background
 from services.runtime.clock import ManualClock
@@ -17,7 +19,16 @@ from services.runtime.errors import (
 )
 from sixhop.type.v1 import chat_pb2, run_pb2
 from tests.requirements import requirement
-from tests.unit.gateway.runs.made import Gateway, file, finished, kept, restarted, text, words_of
+from tests.unit.gateway.runs.made import (
+    Gateway,
+    file,
+    finished,
+    kept,
+    restarted,
+    text,
+    thinking,
+    words_of,
+)
 
 FAILED = DependencyFailedError(
     "domain", "gone", cause="closed", origin=Origin("model", code="UNAVAILABLE", reason="X")
@@ -218,10 +229,15 @@ def test_a_defect_of_the_book_ends_no_run(
         raise RuntimeError("a defect")
 
     ending = gateway.begin("r2")
-    for name in ("take", "begin", "end", "refuse"):
+    for event in (text("So."), thinking()):
+        telling = gateway.begin("r0")
+        run = kept(telling)
+        run.log = cast(EventLog, None)
+        gateway.tell(telling, event)
+        assert (run.gone, telling.kept, gateway.ids()) == (True, None, {"r1", "r2"})
+        gateway.book.after(telling, None)
+    for name in ("begin", "end", "refuse"):
         monkeypatch.setattr(gateway.memory, name, broken)
-    gateway.tell(inbound, text("So."))
-    gateway.tell(inbound, text("So."))
     gateway.book.after(inbound, None)
     gateway.book.after(ending, None)
     gateway.book.after(gateway.begin("r3"), None)
