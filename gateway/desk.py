@@ -52,9 +52,9 @@ class Desk:
         inbound.credential = arrival.credential
         return inbound
 
-    async def ask(
+    def ask(
         self, inbound: Inbound, request: gateway_pb2.AskRequest
-    ) -> gateway_pb2.AskResponse:
+    ) -> Awaitable[gateway_pb2.AskResponse]:
         """Run a question and return the whole answer.
 
         Raises:
@@ -64,9 +64,9 @@ class Desk:
         # A task of its own, which goes with the one that waits for it: each event of the run would
         # wake all of the coroutines above this one, and an HTTP server has a dozen.
         def begin() -> asyncio.Task[gateway_pb2.AskResponse]:
-            return asyncio.create_task(self._runner.ask(request))
+            return asyncio.get_running_loop().create_task(self._runner.ask(request))
 
-        return await self._door.unary(inbound, begin)
+        return self._door.unary(inbound, begin)
 
     def run(
         self,

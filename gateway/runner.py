@@ -80,7 +80,7 @@ class Runner:
                     elif kind == DEGRADED:
                         answer.degradations.append(event.degraded)
         finally:
-            course.settle()
+            course.spent.settle()
         _fill(answer, course.end().finished)
         answer.text = "".join(texts)
         return answer
@@ -110,7 +110,7 @@ class Runner:
                     if course.take(event) != FINISHED:
                         yield event
         finally:
-            course.settle()
+            course.spent.settle()
         yield course.end()
 
     async def agents(self) -> routing_pb2.ListAgentsResponse:
@@ -158,7 +158,7 @@ class _Course:
         self._memory = memory
         self._inbound = inbound
         self._run: Run | None = inbound.kept
-        self._spent = Spending(inbound, question)
+        self.spent = Spending(inbound, question)
         self._last: run_pb2.RunEvent | None = None
 
     def take(self, event: run_pb2.RunEvent) -> str:
@@ -173,13 +173,13 @@ class _Course:
         kind = event.WhichOneof("event") or UNKNOWN
         if kind == TEXT:
             text = event.text_delta.text
-            self._spent.written_chars += len(text)
+            self.spent.written_chars += len(text)
             if self._run is not None:
                 self._memory.take_text(self._run, text)
         elif kind == FINISHED:
             # Kept until the stream has ended well: a run that fails has no last event.
             self._last = event
-            self._spent.see_end(event.finished)
+            self.spent.see_end(event.finished)
         else:
             if kind == ROUTED:
                 # Routing has been told; one that is older than this rule did not listen.
@@ -187,10 +187,6 @@ class _Course:
             if self._run is not None:
                 self._memory.take(self._run, kind, event)
         return kind
-
-    def settle(self) -> None:
-        """Count what a run has used that says nothing more."""
-        self._spent.settle()
 
     def end(self) -> run_pb2.RunEvent:
         """Return the last event of the run, whose stream has ended well.

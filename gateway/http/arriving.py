@@ -41,12 +41,13 @@ def arrival_of(headers: Mapping[str, str], credential: Credential) -> Arrival:
     Raises:
         InvalidArgumentError: a header that says how long, or how important, is not understood.
     """
+    level = headers.get(CRITICALITY_HEADER)
     return Arrival(
         remaining_s=_remaining_s(headers),
         identity=Identity(
             run_id=headers.get(RUN_ID_HEADER, ""),
             request_id=headers.get(REQUEST_ID_KEY, ""),
-            criticality=_criticality(headers.get(CRITICALITY_HEADER)),
+            criticality=_criticality(level) if level is not None else Criticality.CRITICAL,
             traceparent=headers.get(TRACEPARENT_KEY, ""),
             wants_reports=True,
         ),
@@ -92,9 +93,7 @@ def _remaining_s(headers: Mapping[str, str]) -> float | None:
     return min(found, default=None)
 
 
-def _criticality(name: str | None) -> Criticality:
-    if name is None:
-        return Criticality.CRITICAL
+def _criticality(name: str) -> Criticality:
     try:
         return Criticality[name]
     except KeyError:

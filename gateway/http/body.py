@@ -37,8 +37,9 @@ async def read_json(front: Front, request: Request, kind: type[ModelT]) -> Model
     _require_json(headers_of(request))
     within_s = front.settings.http_body_timeout_s
     max_bytes, stranger = await _limit(request, front)
+    comes: Callable[[], bool] | None = request.scope["state"].get(BODY_COMES)
     try:
-        if _comes(request):
+        if comes is None or comes():
             async with asyncio.timeout(within_s):
                 content = await _read(request, max_bytes, stranger)
         else:
@@ -67,12 +68,6 @@ def _require_json(headers: Mapping[str, str]) -> None:
             "compressed bodies are not taken; send it as it is",
             cause=NOT_TAKEN,
         )
-
-
-def _comes(request: Request) -> bool:
-    """Tell whether a part of the body is still to come, as far as its connection tells that."""
-    tell: Callable[[], bool] | None = request.scope["state"].get(BODY_COMES)
-    return tell is None or tell()
 
 
 async def _limit(request: Request, front: Front) -> tuple[int, SixhopError | None]:

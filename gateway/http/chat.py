@@ -53,11 +53,8 @@ async def chat_completions(request: Request) -> Response | EventStream:
     ask = asked.ask_request(longest)
     inbound = front.arrive(request, "Ask", streaming=False)
     answer = await whole(front, inbound, ask, request, asked)
-    return Response(
-        orjson.dumps(completion(answer, inbound, front.hop.clock)),
-        headers=answer_headers(answer, inbound),
-        media_type=JSON,
-    )
+    told = completion(answer, inbound, front.hop.clock)
+    return Response(orjson.dumps(told), headers=answer_headers(told["sixhop"]), media_type=JSON)
 
 
 def delivery_of(headers: Mapping[str, str], usual: Delivery) -> Delivery:

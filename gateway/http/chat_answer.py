@@ -120,7 +120,7 @@ class Chunk(TypedDict):
 
 def completion(answer: gateway_pb2.AskResponse, inbound: Inbound, clock: Clock) -> Completion:
     """Return a whole answer as a chat completion."""
-    calls = [_called(call) for call in answer.tool_calls]
+    calls = list(map(_called, answer.tool_calls))
     message: Message = {
         "role": "assistant",
         "content": None if calls and not answer.text else answer.text,

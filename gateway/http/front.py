@@ -2,19 +2,22 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from operator import itemgetter
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from gateway.config import GatewaySettings
 from gateway.desk import Desk
-from gateway.hops import hops_told
+from gateway.hops import HopTold, hops_told
 from gateway.http.arriving import arrival_of, credential_of, headers_of
 from gateway.http.failing import Failure, failure_of
 from gateway.http.operation import JSON
 from gateway.http.sse import KeepAlive
+from gateway.http.telling import RunTold
 from gateway.runs.places import Places
 from gateway.runs.reading import RunReader
 from gateway.runs.starting import RunStarter
@@ -25,13 +28,14 @@ from services.runtime.identity import REQUEST_ID_KEY
 from services.runtime.process import Hop
 from services.runtime.telemetry import tell_refused
 from services.runtime.tenants import UNLIMITED, TenantLimits
-from sixhop.gateway.v1 import gateway_pb2
 
 FRONT = "front"
 """Where a request keeps what its door opens onto."""
 _INBOUND = "inbound"
 """Where it keeps the call that it has become."""
-_UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
+_MECHANISM = itemgetter("mechanism")
+_plain = partial(re.compile(r"[^\x20-\x7e]").sub, "?")
+"""Returns a text as headers can carry it: providers name their models as they like."""
 KNOWN_WITHIN_S = 3.0
 """How long it may take to find out who sends a body, before it is read."""
 
@@ -92,7 +96,11 @@ class Front:
             run_id=inbound.identity.run_id,
             request_id=inbound.identity.request_id,
         )
-        told = {**names_of(inbound), **budget_of(inbound), **failure.headers}
+        told = {
+            **names_of(inbound),
+            **budget_of(hops_told(inbound.reports)),
+            **failure.headers,
+        }
         return replace(failure, headers=told)
 
 
@@ -132,26 +140,22 @@ def names_of(inbound: Inbound) -> dict[str, str]:
     return {"x-request-id": inbound.identity.request_id, "x-sixhop-run-id": inbound.identity.run_id}
 
 
-def answer_headers(answer: gateway_pb2.AskResponse, inbound: Inbound) -> dict[str, str]:
-    """Return the headers of a whole answer."""
+def answer_headers(told: RunTold) -> dict[str, str]:
+    """Return the headers of a whole answer that tells this."""
     return {
-        **names_of(inbound),
-        **budget_of(inbound),
-        "x-sixhop-agent": _plain(answer.agent),
-        "x-sixhop-model": _plain(answer.model),
-        "x-sixhop-degraded": _plain(",".join(each.mechanism for each in answer.degradations)),
+        "x-request-id": told["request_id"],
+        "x-sixhop-run-id": told["run_id"],
+        **budget_of(told["hops"]),
+        "x-sixhop-agent": _plain(told["agent"]),
+        "x-sixhop-model": _plain(told["model"]),
+        "x-sixhop-degraded": _plain(",".join(map(_MECHANISM, told["degraded"]))),
     }
 
 
-def budget_of(inbound: Inbound) -> dict[str, str]:
+def budget_of(hops: Sequence[HopTold]) -> dict[str, str]:
     """Return the header that tells what each hop was given and used, milliseconds."""
     told = [
         f"{each['hop']};given={each['given_ms']};used={each['used_ms']};left={each['left_ms']}"
-        for each in hops_told(inbound.reports)
+        for each in hops
     ]
     return {"x-sixhop-hops": ", ".join(told)} if told else {}
-
-
-def _plain(text: str) -> str:
-    # Providers name their models as they like, and headers cannot carry all of it.
-    return _UNPRINTABLE.sub("?", text)

@@ -20,11 +20,21 @@ class Gathering:
     head of an answer and its body apart, and each event of a stream.
     """
 
-    __slots__ = ("_flushing", "_free_at", "_gathers", "_loop", "_transport", "_waiting")
+    __slots__ = (
+        "_flushing",
+        "_free_at",
+        "_gathers",
+        "_loop",
+        "_transport",
+        "_waiting",
+        "is_closing",
+    )
 
     def __init__(self, transport: Transport, loop: AbstractEventLoop) -> None:
         """Take the transport that sends; only heads wait, for what is written in the same turn."""
         self._transport = transport
+        self.is_closing = transport.is_closing
+        """Is the transport's own; asked several times for every answer."""
         self._loop = loop
         self._waiting = b""
         self._flushing: Handle | None = None

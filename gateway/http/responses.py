@@ -42,11 +42,8 @@ async def create_response(request: Request) -> Response | EventStream:
     ask = asked.ask_request(longest)
     inbound = front.arrive(request, "Ask", streaming=False)
     answer = await whole(front, inbound, ask, request, asked)
-    return Response(
-        orjson.dumps(response(asked, answer, inbound, front.hop.clock)),
-        headers=answer_headers(answer, inbound),
-        media_type=JSON,
-    )
+    told = response(asked, answer, inbound, front.hop.clock)
+    return Response(orjson.dumps(told), headers=answer_headers(told["sixhop"]), media_type=JSON)
 
 
 RESPONSES = Operation(

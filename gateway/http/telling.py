@@ -1,6 +1,7 @@
 """Tells what a run was, in JSON, beyond what OpenAI has words for."""
 
 from collections.abc import Iterable
+from functools import partial
 
 from typing_extensions import TypedDict
 
@@ -67,10 +68,10 @@ def told(
         "request_id": inbound.identity.request_id,
         "agent": answer.agent,
         "model": answer.model,
-        "degraded": [degradation_of(each) for each in degradations],
+        "degraded": list(map(degradation_of, degradations)),
         "missing_parts": list(answer.missing_parts),
         "sources": list(answer.sources),
-        "artifacts": [_artifact(each, inbound) for each in answer.artifacts],
+        "artifacts": list(map(partial(_artifact, inbound), answer.artifacts)),
         "hops": hops_told(inbound.reports),
     }
 
@@ -86,7 +87,7 @@ def degradation_of(degraded: run_pb2.Degraded) -> DegradedTold:
     }
 
 
-def _artifact(artifact: artifact_pb2.Artifact, inbound: Inbound) -> ArtifactTold:
+def _artifact(inbound: Inbound, artifact: artifact_pb2.Artifact) -> ArtifactTold:
     return {
         "name": artifact.name,
         "media_type": artifact.media_type,

@@ -1,10 +1,11 @@
 """Bounds what one connection may take before its request is known."""
 
 import logging
-import secrets
+import os
 from asyncio import Transport
 from asyncio.events import TimerHandle
 from collections.abc import Callable
+from itertools import chain
 from typing import cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -109,9 +110,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """
         self._stop_timer()
         self._in_head, self._unparsed_bytes = False, 0
-        if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > (
-            MAX_HEAD_BYTES
-        ):
+        if len(self.url) + sum(map(len, chain.from_iterable(self.headers))) > MAX_HEAD_BYTES:
             self._refuse(*_TOO_LARGE)
             raise ValueError(_TOO_LARGE[1])
         if len(self.connections) > self.max_connections:
@@ -205,7 +204,7 @@ class BoundedProtocol(HttpToolsProtocol):
             # Its own body is broken, and nothing has been said; who reads it is told that it ends.
             cycle.disconnected = True
             cycle.message_event.set()
-        self.transport.write(_refusal(status, error, request_id or secrets.token_hex(16)))
+        self.transport.write(_refusal(status, error, request_id or os.urandom(16).hex()))
         self._linger()
 
     def _linger(self) -> None:

@@ -108,7 +108,7 @@ def _finished(event: run_pb2.RunEvent) -> dict[str, Any]:
         "agent": finished.agent,
         "model": finished.model,
         "usage": usage_json(finished.usage),
-        "artifacts": [artifact_json(each) for each in finished.artifacts],
+        "artifacts": list(map(artifact_json, finished.artifacts)),
         "degraded": finished.degraded,
         "missing_parts": list(finished.missing_parts),
         "sources": list(finished.sources),

@@ -1,7 +1,7 @@
 """Carries the identity of a run in metadata, and completes it at the edge."""
 
+import os
 import re
-import secrets
 from collections.abc import Iterable
 
 from services.runtime.call import Criticality, Identity
@@ -24,8 +24,8 @@ _TRACE = re.compile(r"[0-9a-f]{32}")
 _TRACE_ID = slice(3, 35)
 """Where the name of the trace stands in a traceparent."""
 _ID = re.compile(r"[\x21-\x7e]{1,128}")
-_NO_SEGMENT = re.compile(r"\.{1,2}|.*/.*")
-"""What cannot stand between two slashes of an address, even when it is escaped."""
+_SEGMENT = re.compile(r"(?!\.{1,2}$)[\x21-\x2e\x30-\x7e]{1,128}")
+"""An id that can stand between two slashes of an address, which some cannot even escaped."""
 
 
 def read_identity(metadata: Iterable[tuple[str, str | bytes]]) -> Identity:
@@ -90,7 +90,7 @@ def well_formed(name: str) -> bool:
 
 def names_run(name: str) -> bool:
     """Tell whether a client's name for a run is kept: it must do for an address, too."""
-    return well_formed(name) and _NO_SEGMENT.fullmatch(name) is None
+    return _SEGMENT.fullmatch(name) is not None
 
 
 def edge_identity(identity: Identity) -> Identity:
@@ -100,15 +100,13 @@ def edge_identity(identity: Identity) -> Identity:
     that came from outside, where one trace may hold several runs. The tenant is dropped: only a
     key may say whose run it is.
     """
-    run_id, traceparent = identity.run_id, identity.traceparent
+    came, request_id, _, criticality, traceparent, wants_reports = identity
+    run_id = came
     if run_id == traceparent[_TRACE_ID] or not names_run(run_id):
-        run_id = secrets.token_hex(16)
+        run_id = os.urandom(16).hex()
     if not _TRACEPARENT.fullmatch(traceparent):
-        trace_id = run_id if _TRACE.fullmatch(run_id) else secrets.token_hex(16)
-        traceparent = f"00-{trace_id}-{secrets.token_hex(8)}-00"
-    request_id = identity.request_id
-    if request_id == identity.run_id or not well_formed(request_id):
+        trace_id = run_id if _TRACE.fullmatch(run_id) else os.urandom(16).hex()
+        traceparent = f"00-{trace_id}-{os.urandom(8).hex()}-00"
+    if request_id == came or not well_formed(request_id):
         request_id = run_id
-    return identity._replace(
-        run_id=run_id, request_id=request_id, tenant="", traceparent=traceparent
-    )
+    return Identity(run_id, request_id, "", criticality, traceparent, wants_reports)

@@ -16,6 +16,7 @@ DEFAULT = "default"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 """A tenant's name travels as metadata and stands in logs."""
 
+_LEVELS = dict(Criticality.__members__)
 Level = Literal["SHEDDABLE", "SHEDDABLE_PLUS", "CRITICAL", "CRITICAL_PLUS"]
 Count = Annotated[int | None, Field(ge=1)]
 
@@ -51,7 +52,7 @@ class TenantLimits:
     @property
     def ceiling(self) -> Criticality:
         """Return the highest level that a call may claim."""
-        return Criticality[self.max_criticality]
+        return _LEVELS[self.max_criticality]
 
 
 UNLIMITED = TenantLimits()

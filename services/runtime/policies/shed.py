@@ -152,7 +152,7 @@ class _Recent:
             return
         for number in range(int(latest) - 9, int(latest) + 1):
             calls, failed = old[number % 10]
-            self._put(min((number + 0.5) * width_s, now), calls, failed)
+            self.add(min((number + 0.5) * width_s, now), failed, calls)
 
     def move_to(self, now: float) -> None:
         """Forget what is too old."""
@@ -168,11 +168,8 @@ class _Recent:
             self._buckets[slot] = (0, 0)
         self._latest = number
 
-    def add(self, now: float, *, failed: bool) -> None:
-        """Count a call that has ended."""
-        self._put(now, 1, int(failed))
-
-    def _put(self, now: float, calls: int, failed: int) -> None:
+    def add(self, now: float, failed: int, calls: int = 1) -> None:
+        """Count a call that has ended, or several, of which so many failed."""
         self.move_to(now)
         slot = int(self._latest) % 10
         known, failures = self._buckets[slot]
@@ -309,9 +306,9 @@ class ShedSwitch(Guard[Inbound]):
         if self._config.mode is Mode.OFF:
             return
         now = self._clock.now()
-        failed = self._tells_overload(inbound, error, now)
+        failed = False if error is None else self._tells_overload(inbound, error, now)
         if failed is not None:
-            self._recent.add(now, failed=failed)
+            self._recent.add(now, int(failed))
 
     def _judge(self, now: float) -> None:
         """Move the own rule, when it is time and there is a reason."""
@@ -377,10 +374,8 @@ class ShedSwitch(Guard[Inbound]):
         )
 
     @staticmethod
-    def _tells_overload(inbound: Inbound, error: BaseException | None, now: float) -> bool | None:
+    def _tells_overload(inbound: Inbound, error: BaseException, now: float) -> bool | None:
         """Return whether a call ended by overload or deadline; None when it tells nothing."""
-        if error is None:
-            return False
         if isinstance(error, asyncio.CancelledError | GeneratorExit):
             # A deadline and a client who goes away look alike: the deadline decides.
             return True if inbound.is_over(now) else None
