@@ -45,6 +45,11 @@ RUNS: dict[str, Requirement] = {
         "Nothing that goes wrong with keeping a run ends or delays it.",
         "issue 5",
     ),
+    "runs:one-end": Requirement(
+        "A run has given its answer once it has told its end, which is the last that it tells; one "
+        "that stops before, or goes on after it, has failed.",
+        "design 5",
+    ),
     "runs:one-of-a-name": Requirement(
         "While a run of a tenant is kept, no other one takes its name, whichever door it comes by: "
         "the second is refused, and the first stays as it is.",
