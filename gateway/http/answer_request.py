@@ -70,7 +70,7 @@ class AnswerRequest(ReadWhole):
         return run_pb2.Question(
             text=text,
             history=history,
-            tools=[self._offer(number) for number in self.offered],
+            tools=list(map(self._offer, self.offered)),
             tool_choice=self._tool_choice(),
             generation=self._generation(),
             language=self.sixhop.language,

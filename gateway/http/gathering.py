@@ -27,14 +27,16 @@ class Gathering:
         "_loop",
         "_transport",
         "_waiting",
+        "abort",
         "is_closing",
     )
 
     def __init__(self, transport: Transport, loop: AbstractEventLoop) -> None:
         """Take the transport that sends; only heads wait, for what is written in the same turn."""
         self._transport = transport
+        # Every answer asks for these of the transport.
+        self.abort = transport.abort
         self.is_closing = transport.is_closing
-        """Is the transport's own; asked several times for every answer."""
         self._loop = loop
         self._waiting = b""
         self._flushing: Handle | None = None

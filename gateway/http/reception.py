@@ -56,10 +56,11 @@ def _name(scope: Scope) -> str:
     headers: dict[str, str] = {
         name.decode("latin-1"): text.decode("latin-1") for name, text in reversed(scope["headers"])
     }
-    name = headers.get(REQUEST_ID_KEY, "")
-    if not well_formed(name):
-        run_id = headers.get(RUN_ID_KEY, "")
-        name = run_id if names_run(run_id) else os.urandom(16).hex()
+    name = headers.get(REQUEST_ID_KEY)
+    if name is None or not well_formed(name):
+        name = headers.get(RUN_ID_KEY)
+        if name is None or not names_run(name):
+            name = os.urandom(16).hex()
         headers[REQUEST_ID_KEY] = headers[RUN_ID_KEY] = name
     scope["state"][HEADERS] = headers
     return name

@@ -108,7 +108,8 @@ class BoundedProtocol(HttpToolsProtocol):
             ValueError: it is, or too many wait or are connected, or the door is closed; nothing
                 that follows on this connection is read.
         """
-        self._stop_timer()
+        if self._head_timer is not None:
+            self._stop_timer()
         self._in_head, self._unparsed_bytes = False, 0
         if len(self.url) + sum(map(len, chain.from_iterable(self.headers))) > MAX_HEAD_BYTES:
             self._refuse(*_TOO_LARGE)

@@ -90,7 +90,13 @@ class RunBook(Guard[Inbound]):
         try:
             run = inbound.kept
             if isinstance(run, Run):
-                self._end(run, inbound, error)
+                told = None
+                if isinstance(error, SixhopError):
+                    told = error_json(error, inbound, self._clock.now())
+                run.end(_status(run.record, error), told)
+                self.memory.end(run)
+                if self._share is not None:
+                    self._share(run)
             elif isinstance(error, SixhopError) and not isinstance(error, UnauthenticatedError):
                 self._refused(inbound, error)
         except Exception as defect:  # a defect here must not end the run
@@ -104,15 +110,6 @@ class RunBook(Guard[Inbound]):
                 self.memory.tidy()
             except Exception as error:  # the next round may go well, and bounds hold without it
                 tell_defect(error)
-
-    def _end(self, run: Run, inbound: Inbound, error: BaseException | None) -> None:
-        told = None
-        if isinstance(error, SixhopError):
-            told = error_json(error, inbound, self._clock.now())
-        run.end(_status(run.record, error), told)
-        self.memory.end(run)
-        if self._share is not None:
-            self._share(run)
 
     def _refused(self, inbound: Inbound, error: SixhopError) -> None:
         # No policy let it pass, so nobody has looked at its question. Who is not known has no runs.
