@@ -25,6 +25,8 @@ FIRST = "The provider of the tests says that all is well."
 WELL = [(grpc.StatusCode.OK, ANSWER), (grpc.StatusCode.OK, FIRST)]
 GIVEN_UP_WITHIN_MS = 6000
 DEADLINE_S = 30.0
+SHORT_DEADLINE_S = 9.0
+"""A stream that stalls is given up when a part of it has passed."""
 PUSHBACK_S = 5.0
 LONG_WORDS = "The order 4711 of Mei Nakamura went to the harbour on 2026-03-14. " * 12
 """About 220 tokens; 400 of them are what a window of a hundred thousand holds."""
@@ -133,7 +135,7 @@ async def test_an_answer_that_is_cut_begins_anew(client: Client, fault: str, una
 async def test_a_buffered_answer_that_is_cut_is_replaced_unseen(client: Client, fault: str) -> None:
     client.suite.provider.behave(fault)
 
-    run = await chatted(client, delivery=BUFFERED)
+    run = await chatted(client, delivery=BUFFERED, deadline_s=SHORT_DEADLINE_S)
 
     assert is_the_second_ones(run), run
     assert "restarted" not in run.kinds

@@ -25,6 +25,8 @@ DEADLINE_S = 8.0
 """A silent provider is given up after about three seconds of it."""
 MAX_CONCURRENCY = 16
 """So many questions at a time: they wait more than they work."""
+WAITING, MAX_WAITING = "silence and slowness", 32
+"""The faults that do nothing but have others wait, and how many of them do so at a time."""
 LOUD = ("flood", "refuse-connections")
 """Faults that would disturb the others."""
 UNTIMELY = "deadline_overrun"
@@ -111,7 +113,8 @@ async def test_each_fault_ends_in_a_whole_answer_or_an_honest_error(
 ) -> None:
     quiet = [name for name in GROUPS[group] if name not in LOUD]
 
-    ended = await played(where, [Case(name, way) for name in quiet for way in Way])
+    width = MAX_WAITING if group == WAITING else MAX_CONCURRENCY
+    ended = await played(where, [Case(name, way) for name in quiet for way in Way], width)
 
     assert problems(ended) == []
     assert charges(where, ended) == []
