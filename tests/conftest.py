@@ -14,7 +14,7 @@ import pytest_asyncio
 
 from services.runtime.clock import ManualClock
 from tests.machine import TakesTurns
-from tests.processes import SHARED
+from tests.processes import SHARED, children
 
 # As a hop does it, and before anything loads the library: two threads burn ten times the CPU.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -114,10 +114,11 @@ def no_leak(request: pytest.FixtureRequest) -> None:
 @pytest.fixture
 def no_process_left() -> Iterator[None]:
     """Fail when a child process of the test is still there after it, and nobody else owns it."""
-    before = set(psutil.Process().children())
+    before = children()
     yield
-    left = {each for each in psutil.Process().children() if each.pid not in SHARED} - before
-    assert not left, f"processes left behind: {sorted(map(str, left))}"
+    left = children() - SHARED - before
+    told = [str(each) for each in psutil.Process().children() if each.pid in left] if left else []
+    assert not told, f"processes left behind: {sorted(told)}"
 
 
 @pytest_asyncio.fixture
