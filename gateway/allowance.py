@@ -1,10 +1,10 @@
 """Refuses requests that ask for more than their tenant may have."""
 
-from gateway.spending import prompt_chars
 from services.runtime.call import Inbound
 from services.runtime.errors import InvalidArgumentError, PermissionDeniedError
 from services.runtime.tenants import DEFAULT, SECTION
 from sixhop.gateway.v1 import gateway_pb2
+from sixhop.type.v1 import run_pb2
 
 TOO_LARGE = "too_large"
 """The cause of what is refused for its size, at every door."""
@@ -58,3 +58,8 @@ def check_agent(inbound: Inbound, agent: str) -> None:
             f"[{SECTION}.{inbound.identity.tenant or DEFAULT}])",
             cause="agents",
         )
+
+
+def prompt_chars(question: run_pb2.Question) -> int:
+    """Return how long a question is with all that was said before it, in characters."""
+    return len(question.text) + sum(len(message.content) for message in question.history)

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
-from gateway.allowance import check_agent, check_allowance
+from gateway.allowance import check_agent, check_allowance, prompt_chars
 from gateway.config import GatewaySettings
 from gateway.question import check_question
 from gateway.runs.book import RunBook
@@ -19,7 +19,6 @@ from gateway.runs.event_json import (
 )
 from gateway.runs.memory import RunMemory
 from gateway.runs.run import Run
-from gateway.spending import Spending
 from services.runtime.call import CURRENT, Callee, Inbound
 from services.runtime.client import Dependency
 from services.runtime.durations import to_duration
@@ -31,6 +30,8 @@ from sixhop.routing.v1 import routing_pb2
 from sixhop.routing.v1.routing_pb2_grpc import RoutingServiceStub
 from sixhop.type.v1 import run_pb2
 
+CHARS_PER_TOKEN = 4
+"""Of English; other languages have fewer, and their runs are charged less until they say more."""
 _LISTING = Callee(key=f"{ROUTING}/agents", idempotent=True)
 """Asking who is there, apart from runs: each has a breaker of its own."""
 
@@ -80,7 +81,7 @@ class Runner:
                     elif kind == DEGRADED:
                         answer.degradations.append(event.degraded)
         finally:
-            course.spent.settle()
+            course.settle()
         _fill(answer, course.end().finished)
         answer.text = "".join(texts)
         return answer
@@ -110,7 +111,7 @@ class Runner:
                     if course.take(event) != FINISHED:
                         yield event
         finally:
-            course.spent.settle()
+            course.settle()
         yield course.end()
 
     async def agents(self) -> routing_pb2.ListAgentsResponse:
@@ -151,14 +152,19 @@ class Runner:
 
 
 class _Course:
-    """Follows one run: tells it to whoever keeps it, counts it, and sees that it ends well."""
+    """Follows one run: tells it to whoever keeps it, counts it, and sees that it ends well.
+
+    A run says only at its end how many tokens it has used. One that is cancelled or fails says
+    nothing, and has cost as much: once it has begun to answer, it counts by its characters.
+    """
 
     def __init__(self, memory: RunMemory, inbound: Inbound, question: run_pb2.Question) -> None:
         """Take where runs are kept, the call of one that has begun, and its question."""
         self._memory = memory
         self._inbound = inbound
         self._run: Run | None = inbound.kept
-        self.spent = Spending(inbound, question)
+        self._question = question
+        self._written_chars = 0
         self._last: run_pb2.RunEvent | None = None
 
     def take(self, event: run_pb2.RunEvent) -> str:
@@ -173,13 +179,14 @@ class _Course:
         kind = event.WhichOneof("event") or UNKNOWN
         if kind == TEXT:
             text = event.text_delta.text
-            self.spent.written_chars += len(text)
+            self._written_chars += len(text)
             if self._run is not None:
                 self._memory.take_text(self._run, text)
         elif kind == FINISHED:
             # Kept until the stream has ended well: a run that fails has no last event.
             self._last = event
-            self.spent.see_end(event.finished)
+            usage = event.finished.usage
+            self._inbound.token_count = usage.input_token_count + usage.output_token_count
         else:
             if kind == ROUTED:
                 # Routing has been told; one that is older than this rule did not listen.
@@ -187,6 +194,12 @@ class _Course:
             if self._run is not None:
                 self._memory.take(self._run, kind, event)
         return kind
+
+    def settle(self) -> None:
+        """Note what a run has used that has begun to answer, unless it has said so itself."""
+        if self._last is None and self._written_chars:
+            chars = prompt_chars(self._question) + self._written_chars
+            self._inbound.token_count = chars // CHARS_PER_TOKEN
 
     def end(self) -> run_pb2.RunEvent:
         """Return the last event of the run, whose stream has ended well.

@@ -143,7 +143,7 @@ class ChatRequest(AnswerRequest):
         return place, "must be user, or tool, in the last message"
 
     def _tool_names(self) -> list[str]:
-        return [each.function.name for each in self.tools or ()]
+        return [each.function.name for each in self.tools] if self.tools else []
 
     def _offer(self, number: int) -> chat_pb2.ToolOffer:
         return (self.tools or [])[number].offer(f"tools[{number}]")

@@ -1,14 +1,13 @@
-"""Holds requests to what their tenant may ask, and runs to what they have used."""
+"""Holds requests to what their tenant may ask."""
 
 import pytest
 
 from gateway.allowance import check_agent, check_allowance
-from gateway.spending import CHARS_PER_TOKEN, Spending
 from services.runtime.call import Inbound
 from services.runtime.errors import InvalidArgumentError, PermissionDeniedError
 from services.runtime.tenants import TenantLimits
 from sixhop.gateway.v1 import gateway_pb2
-from sixhop.type.v1 import chat_pb2, run_pb2, usage_pb2
+from sixhop.type.v1 import chat_pb2, run_pb2
 from tests.requirements import requirement
 
 
@@ -62,22 +61,3 @@ def test_without_limits_everything_goes() -> None:
     for limits in (None, TenantLimits()):
         check_allowance(call(limits), asked("x" * 10_000, agent="any"))
         check_agent(call(limits), "any")
-
-
-@requirement("tenants:tokens-are-a-debt")
-def test_a_run_costs_what_it_says_at_its_end_and_what_it_has_said_until_then() -> None:
-    inbound = call(None)
-    spent = Spending(inbound, asked("x" * 40).question)
-    assert inbound.token_count == 0
-
-    spent.settle()
-    assert inbound.token_count == 0
-
-    spent.written_chars += 60
-    spent.settle()
-    assert inbound.token_count == 100 // CHARS_PER_TOKEN
-
-    usage = usage_pb2.Usage(input_token_count=7, output_token_count=5)
-    spent.see_end(run_pb2.RunFinished(usage=usage))
-    spent.settle()
-    assert inbound.token_count == 12

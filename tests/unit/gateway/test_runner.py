@@ -149,13 +149,25 @@ async def test_a_run_that_ends_as_none_may_has_failed(
 
 @requirement("tenants:tokens-are-a-debt")
 @pytest.mark.parametrize("whole", [True, False], ids=["whole", "stream"])
-async def test_a_run_that_fails_costs_what_it_has_said(clock: ManualClock, whole: bool) -> None:
-    house = House(clock, text("x" * 396))
+@pytest.mark.parametrize(
+    ("said", "token_count"),
+    [
+        ((ROUTED,), 0),
+        ((text("x" * 300), restarted(), text("x" * 96)), 100),
+        ((text("x" * 396), END, text("x" * 96)), 7),
+    ],
+    ids=["nothing", "until-then", "by-itself"],
+)
+async def test_a_run_that_fails_costs_what_it_has_said(
+    clock: ManualClock, said: Sequence[run_pb2.RunEvent], token_count: int, whole: bool
+) -> None:
+    house = House(clock, *said)
 
     with pytest.raises(SixhopError):
         await house.lead(whole=whole)
 
-    assert house.inbound.token_count == (396 + len(QUESTION.text)) // 4
+    assert len(QUESTION.text) == 4
+    assert house.inbound.token_count == token_count
 
 
 @requirement("tenants:agents-and-tools")
