@@ -33,6 +33,7 @@ FRONT = "front"
 """Where a request keeps what its door opens onto."""
 _INBOUND = "inbound"
 """Where it keeps the call that it has become."""
+_BUDGET = "{hop};given={given_ms};used={used_ms};left={left_ms}"
 _MECHANISM = itemgetter("mechanism")
 _plain = partial(re.compile(r"[^\x20-\x7e]").sub, "?")
 """Returns a text as headers can carry it: providers name their models as they like."""
@@ -154,8 +155,4 @@ def answer_headers(told: RunTold) -> dict[str, str]:
 
 def budget_of(hops: Sequence[HopTold]) -> dict[str, str]:
     """Return the header that tells what each hop was given and used, milliseconds."""
-    told = [
-        f"{each['hop']};given={each['given_ms']};used={each['used_ms']};left={each['left_ms']}"
-        for each in hops
-    ]
-    return {"x-sixhop-hops": ", ".join(told)} if told else {}
+    return {"x-sixhop-hops": ", ".join(map(_BUDGET.format_map, hops))} if hops else {}

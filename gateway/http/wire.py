@@ -86,8 +86,11 @@ class BoundedProtocol(HttpToolsProtocol):
             elif self._head_timer is None and not self._refused:
                 # Only now: most heads come as a whole, and need no timer.
                 self._await_head()
-        elif self._is_idle and self._head_timer is None and not self._refused:
-            # The end of a line between requests stops uvicorn's timer, and begins no head.
+        elif not (
+            self._in_body or self._refused or self._head_timer or self.timeout_keep_alive_task
+        ) and (self.cycle is None or self.cycle.response_complete):
+            # Neither a request nor an answer is under way, and no timer waits: the end of a line
+            # between requests stops uvicorn's, and begins no head.
             self._await_head()
 
     def on_message_begin(self) -> None:
@@ -158,12 +161,6 @@ class BoundedProtocol(HttpToolsProtocol):
         self._on_leave = tell
         if tell is not None and self.transport.is_closing():
             self.loop.call_soon(tell)
-
-    @property
-    def _is_idle(self) -> bool:
-        """Return whether neither a request nor an answer is under way, and no timer waits."""
-        answered = self.cycle is None or self.cycle.response_complete
-        return answered and not self._in_body and self.timeout_keep_alive_task is None
 
     def body_comes(self) -> bool:
         """Tell whether any request has a body of which more is to come."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gateway.config import RunsSettings
-from gateway.runs.event_json import FINISHED
+from gateway.runs.event_json import FINISHED, event_json
 from gateway.runs.log import EventLog
 from gateway.runs.run import Run
 from services.runtime.clock import Clock
@@ -74,7 +74,14 @@ class RunMemory:
         if run.gone:
             return
         try:
-            self._count(run, run.take(kind, event))
+            data = event_json(kind, event)
+            taken = run.log.add(int((self._now() - run.began) * 1000), kind, data)
+            run.note(kind, data)
+            if run.bells:
+                run.wake()
+            run.byte_count += taken
+            self.byte_count += taken
+            self._make_room(run)
             if kind == FINISHED:
                 for artifact in event.finished.artifacts:
                     self._take_file(run, artifact)
@@ -86,13 +93,13 @@ class RunMemory:
         if run.gone:
             return
         try:
-            # Written out, because every piece of text comes here.
             taken = run.log.add_text(int((self._now() - run.began) * 1000), text)
             if run.bells:
                 run.wake()
             run.byte_count += taken
             self.byte_count += taken
             settings = self._settings
+            # Every piece of text comes here.
             if run.byte_count > settings.max_run_bytes or self.byte_count > settings.max_bytes:
                 self._make_room(run)
         except Exception as error:  # a defect here must not end the run
@@ -145,20 +152,15 @@ class RunMemory:
         if run.gone:
             return
         fits = run.byte_count + len(artifact.content) <= self._settings.max_run_bytes
-        self._count(run, run.take_file(artifact, keep=fits))
+        taken = run.take_file(artifact, keep=fits)
+        run.byte_count += taken
+        self.byte_count += taken
+        self._make_room(run)
 
     def _take_in(self, run: Run) -> None:
         if run.key in self._refused:
             self._evict(self._refused[run.key])
         self.byte_count += run.byte_count
-
-    def _count(self, run: Run, taken: int) -> None:
-        run.byte_count += taken
-        self.byte_count += taken
-        if run.byte_count > self._settings.max_run_bytes or (
-            self.byte_count > self._settings.max_bytes
-        ):
-            self._make_room(run)
 
     def _make_room(self, run: Run) -> None:
         settings = self._settings

@@ -1,4 +1,4 @@
-"""Follows one run of this gateway: takes its events in, and gives them to any number of readers."""
+"""Follows one run: notes what its events say, and gives them to any number of readers."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
@@ -10,14 +10,13 @@ from gateway.runs.event_json import (
     ROUTED,
     TOOL_CALL,
     artifact_json,
-    event_json,
 )
 from gateway.runs.log import EventLog, Told
 from gateway.runs.record import RunRecord, RunWords, Status
 from services.runtime.call import AttemptReport, Inbound
 from services.runtime.clock import Clock
 from services.runtime.doorbell import Doorbell
-from sixhop.type.v1 import artifact_pb2, run_pb2
+from sixhop.type.v1 import artifact_pb2
 
 RECORD_BYTES = 3_000
 """What a run takes beside its events and files, about."""
@@ -78,15 +77,6 @@ class Run:
     def live(self) -> bool:
         """Return whether it still runs."""
         return self.ended_at is None
-
-    def take(self, kind: str, event: run_pb2.RunEvent) -> int:
-        """Take an event of a kind other than text; return how many bytes more there are."""
-        data = event_json(kind, event)
-        taken = self.log.add(int((self._now() - self.began) * 1000), kind, data)
-        self._note(kind, data)
-        if self.bells:
-            self.wake()
-        return taken
 
     def take_file(self, artifact: artifact_pb2.Artifact, *, keep: bool) -> int:
         """Take a file, or only that there was one; return how many bytes more there are."""
@@ -162,7 +152,8 @@ class Run:
         finally:
             self.bells.discard(bell)
 
-    def _note(self, kind: str, data: Mapping[str, Any]) -> None:
+    def note(self, kind: str, data: Mapping[str, Any]) -> None:
+        """Note what an event says of the run as a whole, as `event_json` writes it."""
         record = self.record
         if kind == ROUTED:
             record.agent = data["agent"]
@@ -178,9 +169,6 @@ class Run:
             record.usage = data["usage"]
             record.finish_reason = data["finish_reason"]
             record.missing_parts = data["missing_parts"]
-            record.status = Status.DEGRADED if _lesser(record, data) else Status.OK
+            lesser = data["degraded"] or record.degradations or record.missing_parts
+            record.status = Status.DEGRADED if lesser else Status.OK
             self._sources = tuple(data["sources"])
-
-
-def _lesser(record: RunRecord, finished: Mapping[str, Any]) -> bool:
-    return bool(finished["degraded"] or record.degradations or record.missing_parts)
