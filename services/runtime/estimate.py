@@ -76,7 +76,7 @@ class PathEstimator:
         self._callees = Keyed(lambda key: AgingLengths())
         self._dependencies = Keyed(lambda key: AgingLengths())
         self._contents = Keyed(lambda key: AgingLengths())
-        self.served = ServedPaths(self, clock)
+        self.served = ServedPaths(self, self._methods, clock)
         """The guard of the calls that are served; innermost, so that refused ones do not count."""
         self.made = MadePaths(self, clock)
         """The guard of attempts that are made; innermost, so that a wait for a permit is not the
@@ -151,20 +151,6 @@ class PathEstimator:
         # Of a hop with many tools the mixture says nothing about one of them.
         mixed = "/" in call.callee.key
         return 0.0 if report is None or report.p90_s is None or mixed else report.p90_s
-
-    def teaches(self, inbound: Inbound) -> bool:
-        """Say whether a call that has just come is to be learned from."""
-        # A hop serves a few methods, and keeps them all.
-        name, now = inbound.method, inbound.arrived_at
-        method = self._methods.find(name) or self._methods.of(name)
-        if now < method.next_lesson_at:
-            return False
-        if now - method.next_lesson_at > WINDOW_S:
-            method.lessons = 0
-        method.lessons += 1
-        late = method.lessons > EAGER_COUNT
-        method.next_lesson_at = now + LESSON_INTERVAL_S if late else now
-        return True
 
     def learn_served(self, inbound: Inbound, now: float, error: BaseException | None) -> None:
         """Take a call that has ended; a stream that goes well ends here with its first event."""
@@ -243,14 +229,26 @@ class PathEstimator:
 class ServedPaths(Guard[Inbound]):
     """Lets the estimator learn from the calls that are served."""
 
-    def __init__(self, estimator: PathEstimator, clock: Clock) -> None:
-        """Take who learns."""
+    def __init__(self, estimator: PathEstimator, methods: Keyed[_Method], clock: Clock) -> None:
+        """Take who learns, and what is known of each method."""
         self._estimator = estimator
+        self._methods = methods
         self._clock = clock
 
     def before(self, inbound: Inbound) -> None:
         """Choose whether to learn from a call: from a busy method's not from all."""
-        inbound.teaches = self._estimator.teaches(inbound)
+        # A hop serves a few methods, and keeps them all.
+        name, now = inbound.method, inbound.arrived_at
+        method = self._methods.find(name) or self._methods.of(name)
+        if now < method.next_lesson_at:
+            inbound.teaches = False
+            return
+        if now - method.next_lesson_at > WINDOW_S:
+            method.lessons = 0
+        method.lessons += 1
+        late = method.lessons > EAGER_COUNT
+        method.next_lesson_at = now + LESSON_INTERVAL_S if late else now
+        inbound.teaches = True
 
     def first_event(self, inbound: Inbound) -> None:
         """Note that a stream gives its first event now."""

@@ -207,7 +207,7 @@ class Admission(Guard[Inbound]):
         identity = inbound.identity
         level = identity.criticality
         if self._estimate is not None and config.estimate is not Mode.OFF:
-            self._estimate_tokens.look()
+            self._estimate_tokens.looked += 1
             path_s = self._estimate(inbound)
             if path_s is not None and now + path_s > inbound.deadline - inbound.margin_s:
                 self._doubt(inbound, path_s, now)
@@ -226,7 +226,7 @@ class Admission(Guard[Inbound]):
             if self._refuses("limit", config.limit, level):
                 raise self._shed(inbound, "limit", room)
         if config.fair_share is not Mode.OFF:
-            self._share_tokens.look()
+            self._share_tokens.looked += 1
             if self._inflight >= shares.room_for_all(room, now):
                 self._check_share(inbound, room, now)
         self._rooms.note_admitted(level, self._inflight, limit)
