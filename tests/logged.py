@@ -21,7 +21,7 @@ class Logged:
 
     def lines(self) -> list[dict[str, Any]]:
         """Return every line so far."""
-        self._journal.buffer.flush()
+        self._journal.flush()
         return [json.loads(line) for line in self._target.getvalue().splitlines()]
 
     def events(self) -> list[str]:

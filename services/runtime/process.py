@@ -23,7 +23,7 @@ from services.runtime.fitness import watching_fitness
 from services.runtime.health import Health
 from services.runtime.identity import edge_identity
 from services.runtime.inspection import RuntimeServicer
-from services.runtime.journal import LineBuffer
+from services.runtime.journal import Journal
 from services.runtime.ladder import UNCHECKED, check_ladder, findings, violations
 from services.runtime.load_meter import LoadMeter
 from services.runtime.load_report import LoadReporter
@@ -178,7 +178,7 @@ async def run(
     spare_plugins()
     clock = MonotonicClock()
     pod = pod_name(name)
-    buffer = configure_logging(name, pod, "info", clock)
+    journal = configure_logging(name, pod, "info", clock)
     try:
         config = load_config(config_path)
         settings = config.section(name, settings_kind)
@@ -198,13 +198,13 @@ async def run(
             _settle_memory()
             async with background(reload_whenever(asked, hop.live, reading)):
                 await _stop_signal()
-            await _drain(hop, settings, buffer)
+            await _drain(hop, settings, journal)
     except (ConfigError, PortTakenError) as error:
         missing = isinstance(error, MissingFileError)
         get_logger().error(REFUSED_TO_START, problem=str(error), missing_file=missing)
         return EXIT_CONFIG
     finally:
-        buffer.flush()
+        journal.flush()
     return EXIT_OK
 
 
@@ -371,7 +371,7 @@ async def _stop_signal() -> None:
     await stop.wait()
 
 
-async def _drain(hop: Hop, settings: HopSettings, buffer: LineBuffer) -> None:
+async def _drain(hop: Hop, settings: HopSettings, journal: Journal) -> None:
     log = get_logger()
     log.info(HOP_DRAINING, inflight=hop.activity.inflight)
     await hop.health.drain()
@@ -379,4 +379,4 @@ async def _drain(hop: Hop, settings: HopSettings, buffer: LineBuffer) -> None:
     within_s = settings.drain_timeout_s
     await asyncio.gather(hop.server.stop(within_s), *(close(within_s) for close in hop.draining))
     log.info(HOP_STOPPED, cut=hop.activity.inflight)
-    buffer.flush()
+    journal.flush()

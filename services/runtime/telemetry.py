@@ -1,8 +1,8 @@
 """Names every log event and field, and writes them."""
 
 import asyncio
+import math
 import traceback
-from functools import partial
 from typing import Any, BinaryIO
 
 from services.runtime.call import MAX_REPORTS, AttemptReport, Call, Inbound, Outcome
@@ -11,7 +11,7 @@ from services.runtime.clock import Clock
 from services.runtime.cutoff import cancel_asked
 from services.runtime.errors import Code, SelfBugError, SixhopError
 from services.runtime.guarding import Guard
-from services.runtime.journal import Journal, LineBuffer, Logger, milliseconds
+from services.runtime.journal import Journal, Logger
 from services.runtime.policies.shed import ShedChange
 from services.runtime.statistics import Activity
 
@@ -98,8 +98,8 @@ _LOGGER = Logger()
 
 def configure_logging(
     hop: str, pod: str, level: str, clock: Clock, target: BinaryIO | None = None
-) -> LineBuffer:
-    """Make every log line JSON with the fields of the call being served; return the buffer.
+) -> Journal:
+    """Make every log line JSON with the fields of the call being served; return who writes them.
 
     Args:
         hop: the hop that logs.
@@ -109,7 +109,7 @@ def configure_logging(
         target: where lines go; standard error without one.
     """
     _LOGGER.journal = Journal(hop, pod, level, clock, target)
-    return _LOGGER.journal.buffer
+    return _LOGGER.journal
 
 
 def get_logger() -> Logger:
@@ -145,39 +145,33 @@ class ServerTelemetry(Guard[Inbound]):
     def after(self, inbound: Inbound, error: BaseException | None) -> None:
         """Count and log a call that has ended."""
         self._activity.inflight -= 1
-        elapsed_s = self._clock.now() - inbound.arrived_at
-        self._activity.record(elapsed_s, inbound.wait_s, failed=error is not None)
-        if error is not None:
-            self._log_failure(inbound, error, outcome_of(error)[1], elapsed_s)
-        elif self.log_calls:
-            self._log.later(CALL_ENDED, partial(_ended, inbound, OK, elapsed_s))
-
-    def _log_failure(
-        self, inbound: Inbound, failure: BaseException, name: str, elapsed_s: float
-    ) -> None:
-        fields: dict[str, Any] = _ended(inbound, name, elapsed_s)
-        if isinstance(failure, SixhopError):
-            fields["message"] = failure.message
-            fields["cause"] = failure.cause
-            if failure.origin is not None:
-                fields["origin_hop"] = failure.origin.hop
-                fields["origin_reason"] = failure.origin.reason
-        elif self._clock.now() < inbound.deadline:
-            fields["cause"] = "caller_gone"
+        elapsed_s, wait_s = self._clock.now() - inbound.arrived_at, inbound.wait_s
+        self._activity.record(elapsed_s, wait_s, failed=error is not None)
+        if error is None and not self.log_calls:
+            return
+        given_s = inbound.deadline - inbound.arrived_at
+        fields: dict[str, Any] = {
+            "outcome": OK if error is None else outcome_of(error)[1],
+            "note": inbound.note,
+            "given_ms": round(given_s * 1000) if given_s < math.inf else None,
+            "wait_ms": round(wait_s * 1000),
+            "work_ms": round((elapsed_s - wait_s) * 1000),
+        }
+        if error is None:
+            # What the logger's method does: every call comes here.
+            self._log.journal.write("info", CALL_ENDED, fields)
         else:
-            fields["cause"] = "deadline"
-        self._log.warning(CALL_FAILED, **fields)
+            self._log.warning(CALL_FAILED, **fields, **self._blame(inbound, error))
 
-
-def _ended(inbound: Inbound, outcome: str, elapsed_s: float) -> dict[str, Any]:
-    wait_s = inbound.wait_s
-    return {
-        "outcome": outcome,
-        "note": inbound.note,
-        "given_ms": milliseconds(inbound.time_remaining_on_arrival_s),
-        "wait_ms": round(wait_s * 1000),
-        "work_ms": round((elapsed_s - wait_s) * 1000),
-    }
+    def _blame(self, inbound: Inbound, failure: BaseException) -> dict[str, Any]:
+        if not isinstance(failure, SixhopError):
+            gone = self._clock.now() < inbound.deadline
+            return {"cause": "caller_gone" if gone else "deadline"}
+        blame = {"message": failure.message, "cause": failure.cause}
+        if failure.origin is not None:
+            blame["origin_hop"] = failure.origin.hop
+            blame["origin_reason"] = failure.origin.reason
+        return blame
 
 
 def tell_refused(error: SixhopError, *, method: str, request_id: str) -> None:
@@ -243,7 +237,7 @@ def tell_breaker(change: BreakerChange) -> None:
         now=change.new,
         reason=change.reason,
         failure_ratio=round(numbers.failure_ratio, 3),
-        mean_latency_ms=milliseconds(numbers.mean_latency_s),
+        mean_latency_ms=round(numbers.mean_latency_s * 1000),
         slow_count=numbers.slow_count,
         overdue=numbers.overdue,
         calls=numbers.call_count,

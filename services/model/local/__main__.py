@@ -27,7 +27,7 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 def main(arguments: list[str]) -> int:
     """Serve the model as a configuration file or none says; return the process's exit code."""
-    buffer = configure_logging(LLM, pod_name(LLM), "info", MonotonicClock())
+    journal = configure_logging(LLM, pod_name(LLM), "info", MonotonicClock())
     log = get_logger()
     # Before any thread is there, so that none of the engine's takes them.
     signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
@@ -44,12 +44,12 @@ def main(arguments: list[str]) -> int:
         log.error(REFUSED_TO_START, problem=str(error))
         return EXIT_CONFIG
     finally:
-        buffer.flush()
+        journal.flush()
     log.info(HOP_SERVING, address=config.address(LLM), model=model)
-    buffer.flush()
+    journal.flush()
     signal.sigwait(STOP_SIGNALS)
     log.info(HOP_STOPPED)
-    buffer.flush()
+    journal.flush()
     del engine
     return EXIT_OK
 

@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> int:
     if LIST_FAULTS in arguments:
         sys.stdout.write(plain_text())
         return EXIT_OK
-    buffer = configure_logging(SIM, pod_name(SIM), "info", MonotonicClock())
+    journal = configure_logging(SIM, pod_name(SIM), "info", MonotonicClock())
     try:
         config = load_config(Path(arguments[0]) if arguments else None)
         settings = config.section(SIM, SimSettings)
@@ -60,7 +60,7 @@ def main(arguments: list[str]) -> int:
         get_logger().error(REFUSED_TO_START, problem=str(error))
         return EXIT_CONFIG
     finally:
-        buffer.flush()
+        journal.flush()
     return code
 
 

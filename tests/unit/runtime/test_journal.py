@@ -4,6 +4,7 @@ import io
 import json
 
 from services.runtime.call import CURRENT, Inbound
+from services.runtime.clock import ManualClock
 from services.runtime.journal import Journal
 from tests.unit.runtime.fake_time import LoopClock
 
@@ -18,7 +19,7 @@ async def test_a_line_tells_the_time_of_its_event_and_not_of_its_rendering(
 
     journal.write("info", "step_failed", {})
     await clock.sleep(4.0)
-    journal.buffer.flush()
+    journal.flush()
 
     line = json.loads(target.getvalue())
     assert (line["time"], line["remaining_ms"]) == (expected, 10_000)
@@ -32,3 +33,11 @@ async def test_lines_keep_their_order_whatever_their_level(clock: LoopClock) -> 
         journal.write(level, event, {})
 
     assert [json.loads(line)["event"] for line in target.getvalue().splitlines()] == ["a", "b", "c"]
+
+
+def test_without_a_loop_lines_are_written_at_once(manual: ManualClock) -> None:
+    target = io.BytesIO()
+
+    Journal("tool", "tool-7", "info", manual, target).write("info", "hop_ready", {})
+
+    assert json.loads(target.getvalue())["event"] == "hop_ready"

@@ -18,7 +18,7 @@ from services.runtime.errors import (
     SelfBugError,
     SelfTimeoutError,
 )
-from services.runtime.journal import LineBuffer
+from services.runtime.journal import Journal
 from services.runtime.statistics import Activity
 from services.runtime.telemetry import (
     AttemptTelemetry,
@@ -39,12 +39,12 @@ class Lines:
 
     def __init__(self) -> None:
         self.target = io.BytesIO()
-        self.buffer: LineBuffer | None = None
+        self.journal: Journal | None = None
 
     def all(self) -> list[dict[str, Any]]:
         """Return every line so far."""
-        if self.buffer is not None:
-            self.buffer.flush()
+        if self.journal is not None:
+            self.journal.flush()
         return [json.loads(line) for line in self.target.getvalue().splitlines()]
 
 
@@ -53,7 +53,7 @@ def lines(clock: LoopClock) -> Iterator[Lines]:
     """Log into memory while the test runs."""
     read = Lines()
     before = get_logger().journal
-    read.buffer = configure_logging("tool", "tool-7", "debug", clock, read.target)
+    read.journal = configure_logging("tool", "tool-7", "debug", clock, read.target)
     yield read
     get_logger().journal = before
 
@@ -117,14 +117,6 @@ async def test_calm_lines_wait_for_each_other_and_urgent_ones_do_not(
     in_the_end = lines.target.getvalue().count(b"\n")
 
     assert (before, after_warning, in_the_end) == (0, 2, 3)
-
-
-def test_without_a_loop_lines_are_written_at_once() -> None:
-    target = io.BytesIO()
-
-    LineBuffer(target).add(b"{}", urgent=False)
-
-    assert target.getvalue() == b"{}\n"
 
 
 @pytest.mark.parametrize(
