@@ -133,20 +133,22 @@ class ShedSnapshot:
 class _Recent:
     """Counts calls in ten buckets of time, with running totals."""
 
-    __slots__ = ("_buckets", "_latest", "_width_s", "calls", "failed")
+    __slots__ = ("_buckets", "_latest", "_width_s", "calls", "failed", "stands_until")
 
     def __init__(self, window_s: float) -> None:
         self._width_s = window_s / 10
         self._buckets = [(0, 0)] * 10
         self._latest = -math.inf
         self.calls = self.failed = 0
+        self.stands_until = -math.inf
+        """When the latest bucket is over; before, nothing is forgotten."""
 
     def resize(self, window_s: float, now: float) -> None:
         """Look so far back from now on; what is known of that time stays known."""
         old, width_s, latest = self._buckets, self._width_s, self._latest
         self._width_s = window_s / 10
         self._buckets = [(0, 0)] * 10
-        self._latest = -math.inf
+        self._latest = self.stands_until = -math.inf
         self.calls = self.failed = 0
         if math.isinf(latest):
             return
@@ -157,9 +159,8 @@ class _Recent:
     def move_to(self, now: float) -> None:
         """Forget what is too old."""
         number = math.floor(now / self._width_s)
-        if number == self._latest:
-            return
-        gone = 10 if math.isinf(self._latest) else min(10, int(number - self._latest))
+        self.stands_until = (number + 1) * self._width_s
+        gone = int(min(10, number - self._latest))
         for step in range(gone):
             slot = (number - step) % 10
             calls, failed = self._buckets[slot]
@@ -170,7 +171,8 @@ class _Recent:
 
     def add(self, now: float, failed: int, calls: int = 1) -> None:
         """Count a call that has ended, or several, of which so many failed."""
-        self.move_to(now)
+        if now >= self.stands_until:
+            self.move_to(now)
         slot = int(self._latest) % 10
         known, failures = self._buckets[slot]
         self._buckets[slot] = (known + calls, failures + failed)
@@ -190,7 +192,7 @@ class ShedSwitch(Guard[Inbound]):
         self,
         config: ShedConfig,
         clock: Clock,
-        announce: Callable[[ShedChange], None] | None = None,
+        announce: Callable[[ShedChange], None] = lambda change: None,
     ) -> None:
         """Take the rule, the clock, and who is told of every change."""
         self._config = config
@@ -203,6 +205,8 @@ class ShedSwitch(Guard[Inbound]):
         self._over_since: float | None = None
         self._moves_at = -math.inf
         """Before this instant the own rule does not move again."""
+        self._due = -math.inf
+        """Before this instant a look changes nothing; whatever makes that untrue sets it back."""
         self._refused: dict[str, int] = {}
         self._would_refuse: dict[str, int] = {}
 
@@ -229,6 +233,7 @@ class ShedSwitch(Guard[Inbound]):
             raise ValueError("an order to shed lasts longer than 0 s and ends by itself")
         until = self._clock.now() + for_s
         self._order = Order(reason=reason, until=until, up_to=up_to, operator=operator)
+        self._due = -math.inf
         self._tell("operator", up_to, reason, until, enforced=True, operator=operator)
         return self._order
 
@@ -246,9 +251,12 @@ class ShedSwitch(Guard[Inbound]):
         if self._order is not None and now >= self._order.until:
             self._order = None
             self._tell("operator", None, "over", None, enforced=True)
+        self._due = math.inf if self._order is None else self._order.until
         if self._config.mode is not Mode.OFF:
             self._recent.move_to(now)
             self._judge(now)
+            calm = self._over_since is None and not self._step
+            self._due = min(self._due, self._recent.stands_until) if calm else -math.inf
 
     def reconfigure(self, config: ShedConfig) -> None:
         """Change the own rule; an order, what was counted and what is refused stay.
@@ -256,6 +264,7 @@ class ShedSwitch(Guard[Inbound]):
         What is refused is let in again as the rule finds it calm, or at once without the rule.
         """
         old, self._config = self._config, config
+        self._due = -math.inf
         now = self._clock.now()
         if config.window_s != old.window_s:
             self._recent.resize(config.window_s, now)
@@ -278,7 +287,8 @@ class ShedSwitch(Guard[Inbound]):
 
     def before(self, inbound: Inbound) -> None:
         """Refuse a call that the switch keeps out."""
-        self.tick()
+        if self._clock.now() >= self._due:
+            self.tick()
         level = inbound.identity.criticality
         order = self._order
         if order is not None and level <= order.up_to:
@@ -309,6 +319,8 @@ class ShedSwitch(Guard[Inbound]):
         failed = False if error is None else self._tells_overload(inbound, error, now)
         if failed is not None:
             self._recent.add(now, int(failed))
+            if self._recent.failed / self._recent.calls >= self._config.shed_ratio:
+                self._due = -math.inf
 
     def _judge(self, now: float) -> None:
         """Move the own rule, when it is time and there is a reason."""
@@ -348,17 +360,16 @@ class ShedSwitch(Guard[Inbound]):
         enforced: bool,
         operator: str = "",
     ) -> None:
-        if self._announce is not None:
-            change = ShedChange(
-                by=by,
-                up_to=up_to,
-                reason=reason,
-                until=until,
-                enforced=enforced,
-                operator=operator,
-                lasts_s=None if until is None else until - self._clock.now(),
-            )
-            self._announce(change)
+        change = ShedChange(
+            by=by,
+            up_to=up_to,
+            reason=reason,
+            until=until,
+            enforced=enforced,
+            operator=operator,
+            lasts_s=None if until is None else until - self._clock.now(),
+        )
+        self._announce(change)
 
     @staticmethod
     def _count(counts: dict[str, int], by: str, level: Criticality) -> None:
