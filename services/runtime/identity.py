@@ -56,7 +56,11 @@ def read_credential(metadata: Iterable[tuple[str, str | bytes]]) -> str:
 
     Several are joined as HTTP joins them: together they are no credential of anybody.
     """
-    found = [value for key, value in metadata if key == CREDENTIAL_KEY and isinstance(value, str)]
+    pairs = list(metadata)
+    # An open door is shown none as a rule, and every call comes here.
+    if CREDENTIAL_KEY not in dict(pairs):
+        return ""
+    found = [value for key, value in pairs if key == CREDENTIAL_KEY and isinstance(value, str)]
     return ", ".join(found)
 
 
@@ -109,4 +113,6 @@ def edge_identity(identity: Identity) -> Identity:
         traceparent = f"00-{trace_id}-{os.urandom(8).hex()}-00"
     if request_id == came or not well_formed(request_id):
         request_id = run_id
-    return Identity(run_id, request_id, "", criticality, traceparent, wants_reports)
+    # As in read_identity.
+    made = (run_id, request_id, "", criticality, traceparent, wants_reports)
+    return tuple.__new__(Identity, made)

@@ -16,7 +16,8 @@ DEFAULT = "default"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 """A tenant's name travels as metadata and stands in logs."""
 
-_LEVELS = dict(Criticality.__members__)
+LEVELS = dict(Criticality.__members__)
+"""The levels by name."""
 Level = Literal["SHEDDABLE", "SHEDDABLE_PLUS", "CRITICAL", "CRITICAL_PLUS"]
 Count = Annotated[int | None, Field(ge=1)]
 
@@ -48,11 +49,6 @@ class TenantLimits:
     """The largest request in bytes, its files included; that of [gateway] holds for all."""
     max_prompt_chars: Count = None
     """The longest question in characters, with all that was said before it."""
-
-    @property
-    def ceiling(self) -> Criticality:
-        """Return the highest level that a call may claim."""
-        return _LEVELS[self.max_criticality]
 
 
 UNLIMITED = TenantLimits()

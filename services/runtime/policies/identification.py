@@ -11,7 +11,7 @@ from services.runtime.call import Inbound
 from services.runtime.clock import Clock
 from services.runtime.credential import Authenticate, Credential
 from services.runtime.guarding import Guard
-from services.runtime.tenants import TenantLimits, Tenants
+from services.runtime.tenants import LEVELS, TenantLimits, Tenants
 
 ANYBODY = ""
 """The tenant of callers whom nobody asks who they are."""
@@ -42,7 +42,7 @@ class Identification(Guard[Inbound]):
     async def limits_of(self, credential: Credential, within_s: float) -> TenantLimits:
         """Return what a caller may do, without letting it in; raises as `authenticate` does."""
         if self.authenticate is None:
-            return self._tenants.of(ANYBODY)
+            return self._tenants.default
         tenant = await credential.tenant(self.authenticate, within_s, self._clock)
         return self._tenants.of(tenant)
 
@@ -56,12 +56,12 @@ class Identification(Guard[Inbound]):
         # Not kept: from here on nobody needs it, and what is gone cannot be told by mistake.
         credential, inbound.credential = inbound.credential, None
         if self.authenticate is None:
-            self._settle(inbound, ANYBODY)
+            self._settle(inbound, ANYBODY, self._tenants.default)
             return None
         if credential is not None:
             known = credential.known(self._clock.now())
             if known is not None:
-                self._settle(inbound, known)
+                self._settle(inbound, known, self._tenants.of(known))
                 return None
         return self._identify(inbound, credential or Credential(), self.authenticate)
 
@@ -69,12 +69,13 @@ class Identification(Guard[Inbound]):
         self, inbound: Inbound, credential: Credential, authenticate: Authenticate
     ) -> None:
         within_s = max(0.0, inbound.self_deadline - self._clock.now())
-        self._settle(inbound, await credential.tenant(authenticate, within_s, self._clock))
+        tenant = await credential.tenant(authenticate, within_s, self._clock)
+        self._settle(inbound, tenant, self._tenants.of(tenant))
 
-    def _settle(self, inbound: Inbound, tenant: str) -> None:
-        limits = inbound.limits = self._tenants.of(tenant)
+    def _settle(self, inbound: Inbound, tenant: str, limits: TenantLimits) -> None:
+        inbound.limits = limits
         identity = inbound.identity
-        level = min(identity.criticality, limits.ceiling)
+        level = min(identity.criticality, LEVELS[limits.max_criticality])
         if (tenant, level) != (identity.tenant, identity.criticality):
             inbound.identity = identity._replace(tenant=tenant, criticality=level)
         longest_s = limits.max_deadline_s

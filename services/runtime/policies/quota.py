@@ -74,26 +74,31 @@ class Quota(Guard[Inbound]):
         self._inflight[tenant] = under_way + 1
         if limits.requests_per_minute is None and limits.tokens_per_minute is None:
             return None
-        return self._count(tenant, limits)
+        return self._count(inbound, limits)
 
     def after(self, inbound: Inbound, error: BaseException | None) -> None:
         """Note what the call has cost."""
         if inbound.limits is None:
             return
         tenant = inbound.identity.tenant
-        self._leave(tenant)
+        left = self._inflight[tenant] - 1
+        if left:
+            self._inflight[tenant] = left
+        else:
+            del self._inflight[tenant]
         if inbound.token_count:
             self.meter.note_tokens(tenant, inbound.token_count)
 
-    async def _count(self, tenant: str, limits: TenantLimits) -> None:
+    async def _count(self, inbound: Inbound, limits: TenantLimits) -> None:
+        tenant = inbound.identity.tenant
         try:
             if limits.tokens_per_minute is not None:
                 # First, because whoever is in debt is not to pay for asking.
                 await self._check_tokens(tenant, limits.tokens_per_minute)
             if limits.requests_per_minute is not None:
                 await self._take_request(tenant, limits.requests_per_minute)
-        except BaseException:
-            self._leave(tenant)
+        except BaseException as error:
+            self.after(inbound, error)
             raise
 
     async def _check_tokens(self, tenant: str, limit: int) -> None:
@@ -115,13 +120,6 @@ class Quota(Guard[Inbound]):
                 f"has made its {limit:,} requests of this minute; come back in {wait_s:.1f} s",
                 wait_s,
             )
-
-    def _leave(self, tenant: str) -> None:
-        left = self._inflight[tenant] - 1
-        if left:
-            self._inflight[tenant] = left
-        else:
-            del self._inflight[tenant]
 
 
 def _exceeded(tenant: str, limit: str, problem: str, retry_after_s: float) -> QuotaExceededError:

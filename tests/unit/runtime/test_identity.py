@@ -10,6 +10,7 @@ from services.runtime.identity import (
     TENANT_KEY,
     TRACEPARENT_KEY,
     edge_identity,
+    read_credential,
     read_identity,
     write_identity,
 )
@@ -29,6 +30,21 @@ def test_what_is_empty_or_taken_for_granted_is_not_sent() -> None:
 
 def test_other_metadata_is_no_identity() -> None:
     assert read_identity((("sixhop-hops-bin", b"run"), ("user-agent", "grpc"))) == Identity()
+
+
+@pytest.mark.parametrize(
+    ("sent", "read"),
+    [
+        ([], ""),
+        (["Bearer a"], "Bearer a"),
+        (["Bearer a", "Bearer b"], "Bearer a, Bearer b"),
+        (["", "Bearer a"], ", Bearer a"),
+    ],
+)
+def test_several_credentials_are_joined_and_so_are_nobodys(sent: list[str], read: str) -> None:
+    metadata = [("user-agent", "grpc"), *(("authorization", each) for each in sent)]
+
+    assert read_credential(iter(metadata)) == read
 
 
 @pytest.mark.parametrize("name", ["", "critical", "URGENT", "4"])

@@ -37,7 +37,7 @@ def test_a_tenant_has_the_defaults_that_it_does_not_set(tmp_path: Path) -> None:
     acme = tenants.of("acme")
     assert (acme.requests_per_minute, acme.tokens_per_minute) == (600, 9)
     assert (acme.agents, acme.tools) == (frozenset({"chat", "orders"}), frozenset())
-    assert acme.ceiling is Criticality.CRITICAL_PLUS
+    assert acme.max_criticality == Criticality.CRITICAL_PLUS.name
     stranger = tenants.of("nobody-has-written-of-it")
     assert stranger is tenants.of("") is tenants.default
     assert (stranger.requests_per_minute, stranger.tools) == (60, None)
