@@ -291,6 +291,8 @@ class Call:
     """What the method's name does not say, such as the name of the tool."""
     attempt: int = 0
     """The number of the present attempt, from 1."""
+    begun: int = 0
+    """How many attempts have begun."""
     started_at: float = 0.0
     """When the present attempt began."""
     attempt_timeout_s: float = 0.0
@@ -318,11 +320,16 @@ class Call:
     answered: bool = False
     """True once a stream has begun to answer the present attempt."""
 
-    def for_attempt(self) -> "Call":
-        """Return what an attempt of its own begins with: the same call, and nothing of another.
+    def next_attempt(self) -> "Call":
+        """Return what the next attempt begins with: the same call, and nothing of another attempt.
 
-        Written out, because a copy of every field costs four times as much.
+        The first is the call itself. Others may be under way at the same time, and are written out,
+        because a copy of every field costs four times as much.
         """
+        self.begun = number = self.begun + 1
+        if number == 1:
+            self.attempt = 1
+            return self
         return Call(
             self.dependency,
             self.method,
@@ -331,7 +338,7 @@ class Call:
             self.limits,
             self.last_chance,
             self.note,
-            self.attempt,
+            number,
             callee=self.callee,
             alternatives=self.alternatives,
         )

@@ -50,7 +50,7 @@ class Door:
         """Ends the calls whose time is up."""
         self._pod = pod
         self._stack = tuple(stack)
-        self._guards = Guards(stack)
+        self._guard()
         self._looks = Guards(for_looks(stack))
         self._clock = clock
         self._first_event = first_event
@@ -58,7 +58,7 @@ class Door:
     def surround(self, guard: Guard[Inbound]) -> None:
         """Put one more guard around all policies: it sees how each call ends, refused or not."""
         self._stack = (guard, *self._stack)
-        self._guards = Guards(self._stack)
+        self._guard()
 
     def arrive(
         self, name: str, remaining_s: float | None, identity: Identity, *, streaming: bool
@@ -85,7 +85,7 @@ class Door:
         Raises:
             SixhopError: a policy refused, the work failed, or its time is up.
         """
-        guards = self._looks if is_look else self._guards
+        guards = self._looks if is_look else self._unaries
         waiting = guards.enter(inbound)
         if waiting is not None:
             await waiting
@@ -126,7 +126,7 @@ class Door:
         try:
             # The service's generator is closed here and not by the garbage collector, so that
             # what it holds is free when the caller has gone, however it went.
-            async with Guarded(self._guards, inbound), aclosing(events):
+            async with Guarded(self._streams, inbound), aclosing(events):
                 with self.cutoffs.begin(inbound.self_deadline, inbound, own_timeout) as cutoff:
                     while True:
                         try:
@@ -154,6 +154,10 @@ class Door:
             remaining_s=remaining_s if math.isfinite(remaining_s) else 0.0,
             wait_s=inbound.wait_s,
         )
+
+    def _guard(self) -> None:
+        self._streams = Guards(self._stack)
+        self._unaries = Guards(guard for guard in self._stack if not guard.streams_only)
 
     def _refuse_slow_reader(self, inbound: Inbound, given_at: float) -> None:
         """End a stream whose time was spent by a caller that did not read."""

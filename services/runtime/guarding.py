@@ -24,6 +24,8 @@ class Guard(Generic[SubjectT]):
 
     errors_only: ClassVar[bool] = False
     """Whether the step after has nothing to do for a call that ended well."""
+    streams_only: ClassVar[bool] = False
+    """Whether there is nothing to do for a call that has one answer."""
 
     def before(self, subject: SubjectT, /) -> Awaitable[None] | None:
         """Do the step before; refuse the call by raising.

@@ -65,6 +65,9 @@ class Levels:
         self._began = _steps(rules)
         """For each level, lowest first: what is kept free for it against the one below it."""
         self._kept = list(self._began)
+        self.parts: tuple[float, ...] = ()
+        """The part of the limit that each level may fill, by its number; of that at most a half is
+        kept for fair shares."""
         self._sum_up()
 
     def reconfigure(self, rules: LevelRules) -> None:
@@ -83,14 +86,7 @@ class Levels:
         if now - self._relaxed_at > 0.1:
             self._approach(1 - math.exp((self._relaxed_at - now) / _RELAX_S))
             self._relaxed_at = now
-        return max(1, int(self._parts[level] * limit + 1e-9))
-
-    def is_calm(self, level: Criticality, limit: int, inflight: int) -> bool:
-        """Tell whether so little is in flight that nobody needs to be held back for anybody.
-
-        Of a level's room at most a half is kept for fair shares.
-        """
-        return 2 * inflight < self._parts[level] * limit
+        return max(1, int(self.parts[level] * limit + 1e-9))
 
     def note_refused(self, level: Criticality, inflight: int, lower: int, limit: int) -> None:
         """Learn that a level was refused.
@@ -110,7 +106,7 @@ class Levels:
 
     def note_admitted(self, level: Criticality, inflight: int, limit: int) -> None:
         """Learn that a level was let in with so many already in flight."""
-        if level > 1 and inflight >= self._parts[level - 1] * limit:
+        if level > 1 and inflight >= self.parts[level - 1] * limit:
             kept = self._kept[level - 1] - _STEP_RATIO * _TARGET_RATIO
             self._kept[level - 1] = max(0.0, kept)
             self._sum_up()
@@ -127,7 +123,7 @@ class Levels:
         """Set the part of the limit that each level may fill, by its number."""
         _, second, third, fourth = self._kept
         highest_but_one = 1 - fourth
-        self._parts = (
+        self.parts = (
             0.0,
             highest_but_one - third - second,
             highest_but_one - third,

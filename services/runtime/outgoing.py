@@ -135,9 +135,8 @@ class Outgoing:
 
         # What is written in quotes is not looked up with each call.
         def attempt() -> "Coroutine[Any, Any, AttemptStream[T]]":
-            call.attempt += 1
-            mine = call.for_attempt() if drivers else call
-            stream = AttemptStream(mine, self._clock, is_content, self._stack.hooks, take_heartbeat)
+            mine, hooks = call.next_attempt(), self._stack.hooks
+            stream = AttemptStream(mine, self._clock, is_content, hooks, take_heartbeat)
             return stream.open(self._stack.attempts, open_wire)
 
         return StreamedCall(partial(driven, drivers, call, attempt) if drivers else attempt)
@@ -145,9 +144,7 @@ class Outgoing:
     def _next_attempt(
         self, call: Call, send: Callable[[Call], Awaitable[T]]
     ) -> Coroutine[Any, Any, T]:
-        call.attempt += 1
-        # Two attempts of a hedged call are under way at once.
-        return self._attempt(call.for_attempt(), send)
+        return self._attempt(call.next_attempt(), send)
 
     async def _attempt(self, call: Call, send: Callable[[Call], Awaitable[T]]) -> T:
         """Make one attempt, and note that this hop waits for its answer."""

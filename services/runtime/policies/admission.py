@@ -212,7 +212,7 @@ class Admission(Guard[Inbound]):
             if path_s is not None and now + path_s > inbound.deadline - inbound.margin_s:
                 self._doubt(inbound, path_s, now)
         limit = self._limit.value
-        if self._rooms.is_calm(level, limit, self._inflight):
+        if 2 * self._inflight < self._rooms.parts[level] * limit:  # nobody need be held back
             self._let_in(inbound, now)
             return None
         shares = self._shares[level]

@@ -212,7 +212,7 @@ class Retry:
                 last was not even begun.
         """
         budget = self._budgets.of(call.callee.key)
-        first_until = _first_event_until(call, self._clock.now())
+        first_until = _first_event_until(call, self._clock.now()) if call.streaming else math.inf
         failure: SixhopError | None = None
         number = 1
         while True:
@@ -228,7 +228,10 @@ class Retry:
             except SixhopError as error:
                 failure = error
             else:
-                self._note_success(budget, self._clock.now() - began)
+                budget.successes.add(self._clock.now() - began)
+                # By the rules of now: they may have changed meanwhile.
+                config = self._config
+                budget.tokens = min(config.max_tokens, budget.tokens + config.token_ratio)
                 return result
             backoff_s = self._backoff_before_next(call, budget, failure, number)
             soonest = self._clock.now() + (backoff_s or 0.0) + budget.expected_s(0.0)
@@ -251,10 +254,6 @@ class Retry:
             )
             for key, budget in self._budgets.items()
         }
-
-    def _note_success(self, budget: _Budget, length_s: float) -> None:
-        budget.successes.add(length_s)
-        budget.tokens = min(self._config.max_tokens, budget.tokens + self._config.token_ratio)
 
     def _backoff_before_next(
         self, call: Call, budget: _Budget, error: SixhopError, number: int
@@ -329,8 +328,6 @@ def _first_event_until(call: Call, now: float) -> float:
     Those who wait for our own first event wait no longer than we do for the callee's: what would
     come later is told as a failure at once, so that they can turn elsewhere.
     """
-    if not call.streaming:
-        return math.inf
     limits = call.limits
     longest_s = limits.step_timeout_s
     if limits.first_content_timeout_s is not None:

@@ -58,6 +58,8 @@ class SelfEjectionSnapshot:
 class SelfEjection(Guard[Inbound]):
     """Is the guard that counts streams failed by own fault."""
 
+    streams_only = True
+
     def __init__(
         self,
         config: SelfEjectionConfig,
