@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from services.runtime.credential import Credential
@@ -22,12 +22,23 @@ class Outcome(StrEnum):
     """Says nothing: our own refusal, a caller's cancel, bad input."""
 
 
+SUCCESS: Final = Outcome.SUCCESS
+FAILURE: Final = Outcome.FAILURE
+IGNORED: Final = Outcome.IGNORED
+"""The outcomes, by names of their own for what every call does: to look a member up in its class
+takes ten times as long as to look up a name of a module."""
+
+
 class Mode(StrEnum):
     """Says how far a rule goes; `observe` counts what `enforce` would have done."""
 
     OFF = "off"
     OBSERVE = "observe"
     ENFORCE = "enforce"
+
+
+OFF: Final = Mode.OFF
+"""By a name of its own, as the outcomes are."""
 
 
 class Criticality(IntEnum):

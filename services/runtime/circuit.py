@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
@@ -45,6 +45,11 @@ class BreakerState(StrEnum):
     """They are refused."""
     HALF_OPEN = "half_open"
     """A few pass, to find out."""
+
+
+CLOSED: Final = BreakerState.CLOSED
+HALF_OPEN: Final = BreakerState.HALF_OPEN
+"""By names of their own, as the outcomes are."""
 
 
 class Reason(StrEnum):

@@ -30,6 +30,7 @@ Trailers = Mapping[str, str | bytes]
 
 
 _CANCELLED = "nobody waits for the answer any more"
+_OK = Code.OK
 
 
 def spare_plugins() -> None:
@@ -178,7 +179,7 @@ class StreamRequest(Request[ResponseT]):
         if self._call.is_locally_cancelled():
             raise asyncio.CancelledError
         status = await self._call.status()
-        if status.code() != Code.OK:
+        if status.code() != _OK:
             raise self._sender.fault(self._made_for, _failure(status))
         if self._wants_trailers:
             self._sender.keep(self._made_for, _trailers(status))

@@ -25,7 +25,7 @@ from typing import Annotated
 
 from pydantic import Field, NonNegativeFloat
 
-from services.runtime.call import Criticality, Inbound, Mode
+from services.runtime.call import OFF, Criticality, Inbound, Mode
 from services.runtime.clock import Clock
 from services.runtime.errors import (
     BudgetTooSmallError,
@@ -206,7 +206,7 @@ class Admission(Guard[Inbound]):
         now = self._clock.now()
         identity = inbound.identity
         level = identity.criticality
-        if self._estimate is not None and config.estimate is not Mode.OFF:
+        if self._estimate is not None and config.estimate is not OFF:
             self._estimate_tokens.looked += 1
             path_s = self._estimate(inbound)
             if path_s is not None and now + path_s > inbound.deadline - inbound.margin_s:
@@ -225,7 +225,7 @@ class Admission(Guard[Inbound]):
                 return self._wait(inbound, room)
             if self._refuses("limit", config.limit, level):
                 raise self._shed(inbound, "limit", room)
-        if config.fair_share is not Mode.OFF:
+        if config.fair_share is not OFF:
             self._share_tokens.looked += 1
             if self._inflight >= shares.room_for_all(room, now):
                 self._check_share(inbound, room, now)
@@ -361,7 +361,7 @@ class Admission(Guard[Inbound]):
         return room - self._inflight + shares.inflight
 
     def _refuses(self, rule: str, mode: Mode, level: Criticality) -> bool:
-        if mode is Mode.OFF:
+        if mode is OFF:
             return False
         counts = self._refused if mode is Mode.ENFORCE else self._would_refuse
         name = f"{rule}/{level.name}"

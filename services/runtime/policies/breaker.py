@@ -4,8 +4,10 @@ import math
 from collections import OrderedDict, deque
 from collections.abc import Callable
 
-from services.runtime.call import Call, Mode, Outcome
+from services.runtime.call import FAILURE, IGNORED, OFF, SUCCESS, Call, Mode, Outcome
 from services.runtime.circuit import (
+    CLOSED,
+    HALF_OPEN,
     BreakerChange,
     BreakerConfig,
     BreakerSnapshot,
@@ -32,7 +34,7 @@ class Breaker:
     ) -> None:
         """Take what to watch, and who is told of changes."""
         self.key = key
-        self.state = BreakerState.CLOSED
+        self.state = CLOSED
         self.forced = False
         self.slow_call_s = 2.0
         self.has_stand_in = False  # then failures count like slow calls
@@ -78,7 +80,7 @@ class Breaker:
         now = self._clock.now()
         if now >= self._due:
             self.catch_up(now)
-        if self.state is not BreakerState.CLOSED:
+        if self.state is not CLOSED:
             refusal = self._refusal(now)
             if refusal is not None:
                 if self._config.mode is Mode.ENFORCE:
@@ -100,7 +102,7 @@ class Breaker:
         if now >= self._due:
             self.catch_up(now)
         attempt.length_s = now - attempt.started_at
-        self._settle(attempt, Outcome.SUCCESS, now)
+        self._settle(attempt, SUCCESS, now)
 
     def end(self, attempt: "_Attempt", outcome: Outcome, told: str = "") -> None:
         """Take the end of an attempt; `told` is what has to be corrected before any can succeed."""
@@ -111,18 +113,18 @@ class Breaker:
         if attempt.probe:
             self._probes -= 1
         # What began in an earlier state says nothing.
-        if attempt.epoch != self._epoch or outcome is Outcome.IGNORED:
+        if attempt.epoch != self._epoch or outcome is IGNORED:
             return
         if told and not self.forced:
             self._move(BreakerState.OPEN, Reason.REFUSES_ALL, now, told)
             return
-        if self.state is BreakerState.HALF_OPEN:
-            good = outcome is Outcome.SUCCESS
-            state = BreakerState.CLOSED if good else BreakerState.OPEN
+        if self.state is HALF_OPEN:
+            good = outcome is SUCCESS
+            state = CLOSED if good else BreakerState.OPEN
             self._move(state, Reason.PROBE_SUCCEEDED if good else Reason.PROBE_FAILED, now)
             return
         length_s = now - attempt.started_at if attempt.length_s is None else attempt.length_s
-        self._window.add(now, length_s, failed=outcome is Outcome.FAILURE)
+        self._window.add(now, length_s, failed=outcome is FAILURE)
         self._judge(now)
 
     def catch_up(self, now: float) -> None:
@@ -140,7 +142,7 @@ class Breaker:
         now = self._clock.now()
         if now >= self._due:
             self.catch_up(now)
-        return self.state is BreakerState.CLOSED
+        return self.state is CLOSED
 
     def declare_slow(self, slow_call_s: float) -> None:
         """Take what the callee declares to be slow."""
@@ -156,7 +158,7 @@ class Breaker:
 
     def release(self) -> None:
         """Begin anew."""
-        self._move(BreakerState.CLOSED, Reason.OPERATOR, self._clock.now())
+        self._move(CLOSED, Reason.OPERATOR, self._clock.now())
 
     def snapshot(self) -> BreakerSnapshot:
         """Return how it stands now."""
@@ -165,7 +167,7 @@ class Breaker:
         return self._describe(now)
 
     def _refusal(self, now: float) -> CircuitOpenError | None:
-        half_open = self.state is BreakerState.HALF_OPEN
+        half_open = self.state is HALF_OPEN
         if half_open and self._probes < self._config.max_probes:
             return None
         after_s = self.slow_call_s if half_open else self._remaining_s(now)
@@ -185,9 +187,8 @@ class Breaker:
             return
         if attempt in self._waiting:
             del self._waiting[attempt]
-            if outcome is not Outcome.IGNORED:
-                failed = outcome is Outcome.FAILURE
-                self._marks.append(now if failed and self.has_stand_in else -math.inf)
+            if outcome is not IGNORED:
+                self._marks.append(now if outcome is FAILURE and self.has_stand_in else -math.inf)
         elif attempt.overdue:
             attempt.overdue = False
             self._overdue -= 1
@@ -203,7 +204,7 @@ class Breaker:
             self._overdue += 1
             self._overdue_starts += attempt.started_at
             self._marks.append(now)
-        if self.state is BreakerState.HALF_OPEN:
+        if self.state is HALF_OPEN:
             self._move(BreakerState.OPEN, Reason.PROBE_SLOW, now)
         elif self._slow_count(now) >= self._config.slow_count and not self.forced:
             self._move(BreakerState.OPEN, Reason.SLOW_CALLS, now)
@@ -233,11 +234,11 @@ class Breaker:
 
     def _time_is_up(self, now: float) -> None:
         if self.state is BreakerState.OPEN:
-            self._move(BreakerState.HALF_OPEN, Reason.OPEN_OVER, now)
-        elif self.state is BreakerState.HALF_OPEN and not self._probed and self._probes:
+            self._move(HALF_OPEN, Reason.OPEN_OVER, now)
+        elif self.state is HALF_OPEN and not self._probed and self._probes:
             self._move(BreakerState.OPEN, Reason.PROBES_STUCK, now)
-        elif self.state is BreakerState.HALF_OPEN:
-            self._move(BreakerState.CLOSED, Reason.HALF_OPEN_OVER, now)
+        elif self.state is HALF_OPEN:
+            self._move(CLOSED, Reason.HALF_OPEN_OVER, now)
         else:
             self.release()
 
@@ -253,7 +254,7 @@ class Breaker:
     def _longest_s(self, state: BreakerState) -> float:
         if state is BreakerState.OPEN:
             return self._config.open_duration_s
-        return self._config.max_half_open_s if state is BreakerState.HALF_OPEN else math.inf
+        return self._config.max_half_open_s if state is HALF_OPEN else math.inf
 
     def _changed(self, old: BreakerState, new: BreakerState) -> None:
         self.state = new
@@ -328,7 +329,7 @@ class Breakers(Guard[Call]):
         self._keyed = Keyed(
             lambda key: Breaker(key, self.config, clock, tell),
             max_keys=config.max_keys,
-            spare=lambda breaker: breaker.forced or breaker.state is not BreakerState.CLOSED,
+            spare=lambda breaker: breaker.forced or breaker.state is not CLOSED,
         )
 
     def reconfigure(self, config: BreakerConfig) -> None:
@@ -344,7 +345,7 @@ class Breakers(Guard[Call]):
         Raises:
             CircuitOpenError: the callee is sick, or enough probes are under way.
         """
-        if self.config.mode is Mode.OFF:
+        if self.config.mode is OFF:
             call.watched = None
             return
         callee = call.callee
@@ -366,14 +367,14 @@ class Breakers(Guard[Call]):
         """Take the end of an attempt; a stream's comes when it is left."""
         attempt: _Attempt | None = call.watched
         if attempt is not None:
-            outcome = Outcome.SUCCESS if error is None else verdict(error, call)
+            outcome = SUCCESS if error is None else verdict(error, call)
             attempt.breaker.end(attempt, outcome, "" if error is None else correction(error))
 
     def state(self, key: str) -> BreakerState:
         """Return what the breaker of a callee does with calls now; closed for an unknown one."""
         breaker = self._keyed.find(key)
         if breaker is None:
-            return BreakerState.CLOSED
+            return CLOSED
         breaker.catch_up(self._clock.now())
         return breaker.state
 
@@ -392,7 +393,7 @@ class Breakers(Guard[Call]):
 
     def force_closed(self, key: str, *, for_s: float = math.inf) -> None:
         """Let every call pass, whatever happens: for a length, or until it is released."""
-        self._keyed.of(key).force(BreakerState.CLOSED, self._clock.now() + for_s)
+        self._keyed.of(key).force(CLOSED, self._clock.now() + for_s)
 
     def release(self, key: str) -> None:
         """Let a callee's breaker decide again; it begins closed, with nothing remembered."""

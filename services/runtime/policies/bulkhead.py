@@ -21,7 +21,7 @@ from typing import Annotated
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
-from services.runtime.call import Call, Group, Mode
+from services.runtime.call import OFF, Call, Group, Mode
 from services.runtime.clock import Clock
 from services.runtime.errors import BulkheadFullError
 from services.runtime.guarding import Guard
@@ -177,7 +177,7 @@ class Bulkhead(Guard[Call]):
         Raises:
             BulkheadFullError: none are free, and there is no room to wait for them.
         """
-        if self.config.mode is Mode.OFF:
+        if self.config.mode is OFF:
             call.place = None
             return None
         callee, now = call.callee, self._clock.now()
