@@ -72,7 +72,7 @@ class Runner:
                     event = response.event
                     kind = course.take(event)
                     if kind == TEXT:
-                        texts.append(event.text_delta.text)
+                        texts.append(course.text)
                     elif kind == TOOL_CALL:
                         answer.tool_calls.append(event.tool_call)
                     elif kind == RESTARTED:
@@ -164,6 +164,8 @@ class _Course:
         self._inbound = inbound
         self._run: Run | None = inbound.kept
         self._question = question
+        self.text = ""
+        """The piece of text that was taken last."""
         self._written_chars = 0
         self._last: run_pb2.RunEvent | None = None
 
@@ -178,7 +180,7 @@ class _Course:
             raise _incomplete("went on after its last event")
         kind = event.WhichOneof("event") or UNKNOWN
         if kind == TEXT:
-            text = event.text_delta.text
+            self.text = text = event.text_delta.text
             self._written_chars += len(text)
             if self._run is not None:
                 self._memory.take_text(self._run, text)
