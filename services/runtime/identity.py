@@ -19,6 +19,7 @@ REPORTS_WANTED_KEY = "x-sixhop-reports"
 """`1` asks for reports of every hop with an answer that is no error."""
 
 _CRITICALITIES = dict(Criticality.__members__)
+_CRITICAL = Criticality.CRITICAL
 _TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 _TRACE = re.compile(r"[0-9a-f]{32}")
 _TRACE_ID = slice(3, 35)
@@ -43,7 +44,7 @@ def read_identity(metadata: Iterable[tuple[str, str | bytes]]) -> Identity:
         run_id,
         found.get(REQUEST_ID_KEY, run_id),
         found.get(TENANT_KEY, ""),
-        _CRITICALITIES.get(found.get(CRITICALITY_KEY, ""), Criticality.CRITICAL),
+        _CRITICALITIES.get(found.get(CRITICALITY_KEY, ""), _CRITICAL),
         traceparent,
         found.get(REPORTS_WANTED_KEY) == "1",
     )
@@ -78,7 +79,7 @@ def write_identity(identity: Identity) -> list[tuple[str, str]]:
         pairs.append((REQUEST_ID_KEY, request_id))
     if tenant:
         pairs.append((TENANT_KEY, tenant))
-    if criticality is not Criticality.CRITICAL:
+    if criticality is not _CRITICAL:
         pairs.append((CRITICALITY_KEY, criticality.name))
     if traceparent:
         pairs.append((TRACEPARENT_KEY, traceparent))
