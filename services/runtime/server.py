@@ -111,7 +111,9 @@ class PolicyHandlers:
             return self._door.arrive(name, context.time_remaining(), identity, streaming=streaming)
         identity = self._identify(identity)
         inbound = self._door.arrive(name, context.time_remaining(), identity, streaming=streaming)
-        inbound.credential = Credential(read_credential(sent))
+        came = read_credential(sent)
+        if came:
+            inbound.credential = Credential(came)
         return inbound
 
     def report(self, context: Context, inbound: Inbound) -> None:
