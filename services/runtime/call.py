@@ -377,6 +377,9 @@ class WaitLimit(Protocol):
 class Driver(Protocol):
     """Owns the attempts of one call: how many, when, and what instead."""
 
+    idle: bool
+    """Whether it has nothing to do for any call, by the rules of now: then it is not asked."""
+
     def applies(self, call: Call) -> bool:
         """Tell whether there is anything to do for this call; a driver that is passed is free."""
         ...

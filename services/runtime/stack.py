@@ -241,7 +241,7 @@ class ClientStack:
         found = []
         # No comprehension, which is one more call: most calls are driven by nobody.
         for driver in self.drivers:
-            if driver.applies(call):
+            if not driver.idle and driver.applies(call):
                 found.append(driver)  # noqa: PERF401
         return found
 

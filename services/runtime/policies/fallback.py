@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat
@@ -103,6 +104,10 @@ class AlternativeMissingError(Exception):
 class FallbackDriver:
     """Owns what is given in place of an answer. Outermost: it sees what the attempts came to."""
 
+    idle = False
+    applies = staticmethod(attrgetter("alternatives"))
+    """Tells whether there is anything to give; no function of Python's, for every call is asked."""
+
     def __init__(self, config: FallbackConfig, clock: Clock) -> None:
         """Take the rules."""
         self._config = config
@@ -135,10 +140,6 @@ class FallbackDriver:
         """Count what was given in place of a callee's answer by somebody else than this driver."""
         self._counts[mechanism] += 1
         self._callees.of(key)[mechanism] += 1
-
-    def applies(self, call: Call) -> bool:
-        """Tell whether there is anything to give in place of an answer."""
-        return bool(call.alternatives)
 
     async def __call__(self, call: Call, attempt: Callable[[], Awaitable[T]]) -> T:
         """Run the call; when it fails, try its alternatives in their order.

@@ -93,6 +93,7 @@ class Hedge:
     def __init__(self, config: HedgeConfig, clock: Clock, closed: Callable[[str], bool]) -> None:
         """Take the rules, and what tells whether the breaker of a callee is closed."""
         self._config = config
+        self.idle = not config.keys
         self._clock = clock
         self._closed = closed
         self._records = Keyed(lambda key: _Record(), max_keys=config.max_keys)
@@ -101,12 +102,12 @@ class Hedge:
     def reconfigure(self, config: HedgeConfig) -> None:
         """Change the rules; lengths stay known, and hedges that were saved up are there still."""
         self._config = config
+        self.idle = not config.keys
         self._records.resize(config.max_keys)
 
     def applies(self, call: Call) -> bool:
         """Tell whether the call may be hedged: a read that is answered at once."""
-        # First what is empty by default: every call comes here.
-        return bool(self._config.keys) and not call.streaming and self.repeats(call.callee)
+        return not call.streaming and self.repeats(call.callee)
 
     async def __call__(self, call: Call, attempt: Callable[[], Awaitable[T]]) -> T:
         """Run one attempt, and a second one when the first is late.

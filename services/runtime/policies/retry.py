@@ -179,6 +179,7 @@ class Retry:
     ) -> None:
         """Take the rules, and what tells whether the breaker of a callee is closed."""
         self._config = config
+        self.idle = config.mode == "off"
         self._clock = clock
         self._chance = chance
         self._closed = closed
@@ -193,6 +194,7 @@ class Retry:
         """
         scale = config.max_tokens / self._config.max_tokens
         self._config = config
+        self.idle = config.mode == "off"
         self._budgets.resize(config.max_keys)
         for budget in self._budgets.values():
             budget.tokens *= scale

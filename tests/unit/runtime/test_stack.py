@@ -78,6 +78,7 @@ class Twice:
     name: str
     log: list[str]
     wanted: bool = True
+    idle: bool = False
 
     def applies(self, call: Call) -> bool:
         return self.wanted
