@@ -17,6 +17,7 @@ from services.runtime.policies.fallback import FallbackConfig, FallbackDriver
 from services.runtime.policies.hedge import Hedge, HedgeConfig
 from services.runtime.policies.retry import Retry, RetryConfig
 from services.runtime.recent import RecentCalls
+from services.runtime.stack import ClientStack
 from services.runtime.topology import LLM
 from tests.unit.runtime.policies.bulkheads import (
     SMALL,
@@ -272,3 +273,19 @@ async def test_who_waits_when_the_bulkhead_is_switched_off_leaves_nothing_behind
     assert passed == 4
     assert waiting.exception() is not None
     assert (inflight(bulkhead), queued(bulkhead)) == (0, 0)
+
+
+async def test_who_was_idle_is_asked_again_once_the_rules_want_something(clock: Clock) -> None:
+    retry = Retry(RetryConfig(mode="off"), clock, random.Random(7), always_closed)
+    hedge = Hedge(HedgeConfig(), clock, always_closed)
+    stack = ClientStack(drivers=[hedge, retry])
+    assert stack.drivers_of(sql_call()) == []
+
+    retry.reconfigure(RetryConfig())
+    hedge.reconfigure(HedgeConfig(keys=frozenset({KEY})))
+    asked = stack.drivers_of(sql_call())
+    retry.reconfigure(RetryConfig(mode="off"))
+    hedge.reconfigure(HedgeConfig())
+
+    assert asked == [hedge, retry]
+    assert stack.drivers_of(sql_call()) == []
