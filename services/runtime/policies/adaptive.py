@@ -11,7 +11,6 @@ answers took is told what was measured.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from operator import is_
 
 from pydantic import PositiveFloat, PositiveInt
 
@@ -94,15 +93,13 @@ class AdaptiveSnapshot:
 class _Lengths:
     """Is what answers took, and the timeout that follows from it."""
 
-    __slots__ = ("counted", "measured", "next_at", "round", "since", "wanted_s")
+    __slots__ = ("counted", "measured", "next_at", "since", "wanted_s")
 
     def __init__(self) -> None:
         self.measured = RecentLengths()
         self.counted = self.measured
         """The same until an answer is cut off, and most callees never have one."""
         self.since = 0
-        self.round = 0
-        """How often the timeout was computed."""
         self.wanted_s: float | None = None
         self.next_at = 0.0
         """Before this instant none is looked at."""
@@ -124,7 +121,6 @@ class _Lengths:
         self.since += 1
         if self.since >= REFRESH_EVERY and len(self.counted) >= MIN_SAMPLES:
             self.since = 0
-            self.round += 1
             p99_s = self.counted.percentile(0.99)
             spread_s = SPREADS * (p99_s - self.counted.percentile(0.5))
             self.wanted_s = p99_s + max(spread_s, MIN_SPREAD_RATIO * p99_s)
@@ -142,7 +138,6 @@ class _Callee:
         "declared",
         "least_s",
         "limits",
-        "made_from",
     )
 
     def __init__(self) -> None:
@@ -154,9 +149,7 @@ class _Callee:
         self.contents = _Lengths()
         self.least_s: float | None = None
         self.limits: CallLimits | None = None
-        """The moved limits, as they were made last."""
-        self.made_from: tuple[object, ...] = ()
-        """What they were made from: while that is the same, they are."""
+        """The limits of its calls; None when something has changed that they follow."""
 
     def ends_after_s(self) -> float | None:
         """Return after how long a call ends at the latest by declaration."""
@@ -178,25 +171,21 @@ class AdaptiveTimeouts(Guard[Call]):
 
     def limits(self, call: Call) -> CallLimits:
         """Return the limits that a call with these declared ones has now."""
-        declared = call.limits
-        key = call.callee.key
-        known = self._callees.find(key) or self._callees.of(key)
-        known.callee, known.declared = call.callee, declared
-        answers, contents = known.answers, known.contents
-        if answers.wanted_s is None and contents.wanted_s is None:
-            return declared
-        if not self._config.enabled:
-            return declared
-        made_from = (declared, call.callee, self._config, answers.round, contents.round)
-        moved = known.limits
+        callee, declared = call.callee, call.limits
+        known = self._callees.find(callee.key) or self._callees.of(callee.key)
+        limits = known.limits
         # Compared by what they are: none of these objects ever changes.
-        if moved is None or not all(map(is_, known.made_from, made_from)):
-            moved = known.limits = self._moved(call, known)
-            known.made_from = made_from
-        return moved
+        if limits is None or known.declared is not declared or known.callee is not callee:
+            known.callee, known.declared = callee, declared
+            limits = known.limits = self._moved(call, known)
+        return limits
 
     def _moved(self, call: Call, known: _Callee) -> CallLimits:
         declared = call.limits
+        if known.answers.wanted_s is None and known.contents.wanted_s is None:
+            return declared
+        if not self._config.enabled:
+            return declared
         known.least_s = self._least_s(call)
         step_s = _between(known.answers.wanted_s, known.least_s, declared.step_timeout_s)
         content_s = declared.first_content_timeout_s
@@ -223,6 +212,8 @@ class AdaptiveTimeouts(Guard[Call]):
         """Change the bounds; what was measured stays."""
         self._config = config
         self._callees.resize(config.max_keys)
+        for known in self._callees.values():
+            known.limits = None
 
     def first_event(self, call: Call) -> None:
         """Note that the stream of a call has given its first event."""
@@ -240,6 +231,7 @@ class AdaptiveTimeouts(Guard[Call]):
             return
         known = known or self._callees.of(key)
         known.contents.add(now, now - call.sent_at)
+        known.limits = None
 
     def snapshot(self) -> dict[str, AdaptiveSnapshot]:
         """Return what the timeouts of every callee follow."""
@@ -284,6 +276,7 @@ class AdaptiveTimeouts(Guard[Call]):
             known.answers.add_cut_off(now, now - call.sent_at)
         else:
             known.answers.add(now, now - call.sent_at)
+        known.limits = None
 
 
 def _between(wanted_s: float | None, least_s: float, declared_s: float) -> float:

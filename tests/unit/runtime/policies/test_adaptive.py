@@ -266,14 +266,14 @@ async def test_of_a_busy_callee_first_contents_are_looked_at_at_even_intervals(
     clock: ManualClock,
 ) -> None:
     adaptive = timeouts(clock)
+    call = sql_call(streaming=True, limits=limits(5.0, first_content_timeout_s=6.0))
     for length_s in [2.5] * 120 + [0.001] * 1000:
-        call = sql_call(streaming=True)
+        adaptive.limits(call)
         call.sent_at = clock.now()
         clock.advance(length_s)
         adaptive.first_content(call)
-    declared = limits(5.0, first_content_timeout_s=6.0)
 
-    moved = adaptive.limits(sql_call(streaming=True, limits=declared))
+    moved = adaptive.limits(call)
 
     # Twenty of the thousand are among those looked at, so that the others are still the most.
     assert moved.first_content_timeout_s == pytest.approx(3.75)
