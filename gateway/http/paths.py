@@ -58,7 +58,7 @@ class Paths:
 
 
 def _without_slash(path: str) -> str:
-    return path.rstrip("/") or "/"
+    return path.rstrip("/")
 
 
 async def _redirect(request: Request) -> Response:

@@ -11,6 +11,7 @@ from gateway.http.failing import failure_of
 from gateway.http.front import FRONT, Front, failed, front_of, inbound_of, refused
 from gateway.http.leaving import ClientLeftError
 from gateway.http.paths import Paths
+from gateway.http.sse import EventStream
 from services.runtime.errors import SelfBugError, SixhopError
 from services.runtime.identity import REQUEST_ID_KEY, RUN_ID_KEY, names_run, well_formed
 from services.runtime.telemetry import tell_defect
@@ -44,8 +45,10 @@ class Reception:
             answer.raw_headers.append((_KEY, name.encode()))
         try:
             await answer(scope, receive, send)
-        except Exception as error:  # it has been answered, as far as it can be; only we must know
+        except Exception as error:  # as a rule in its midst, where only we can be told
             tell_defect(error)
+            if isinstance(answer, EventStream) and not answer.started:
+                await _defect(request, error)(scope, receive, send)
 
 
 def _name(scope: Scope) -> str:
@@ -80,8 +83,11 @@ def _told(request: Request, error: Exception) -> Response:
     except Exception as defect:  # of the telling, which is told as one of the serving is
         error = defect
     tell_defect(error)
-    return failed(
-        failure_of(
-            SelfBugError(type(error).__name__), request_id=headers_of(request)[REQUEST_ID_KEY]
-        )
-    )
+    return _defect(request, error)
+
+
+def _defect(request: Request, error: Exception) -> Response:
+    """Return what is answered where we have failed."""
+    request_id = headers_of(request)[REQUEST_ID_KEY]
+    named = {REQUEST_ID_KEY: request_id}
+    return failed(failure_of(SelfBugError(type(error).__name__), request_id=request_id), named)

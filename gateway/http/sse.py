@@ -107,7 +107,8 @@ class EventStream:
         self._send: Send | None = None
         self._watch: ClientWatch | None = None
         self._abort: Callable[[], None] | None = None
-        self._started = False
+        self.started = False
+        """Whether its headers are sent."""
         self._sending_since: float | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -158,8 +159,8 @@ class EventStream:
             raise RuntimeError("the stream is not being sent")
         self._sending_since = self._keep.now()
         try:
-            if not self._started:
-                self._started = True
+            if not self.started:
+                self.started = True
                 await self._start(200, [*_HEADERS, *self.raw_headers])
             await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
             self.sent_at = self._keep.now()
@@ -172,16 +173,16 @@ class EventStream:
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
 
     async def _end(self, chunk: bytes) -> None:
-        if not self._started:
+        if not self.started:
             await self._write(b"")
         if self._send is not None:
             await self._send({"type": "http.response.body", "body": chunk, "more_body": False})
 
     async def _end_badly(self, failure: Failure) -> None:
-        if self._started:
+        if self.started:
             await self._end(self._fail_late(failure))
             return
-        self._started = True
+        self.started = True
         headers = {b"content-type": JSON.encode(), **dict(self.raw_headers)}
         headers |= _encoded(failure.headers)
         await self._start(failure.status, [*headers.items()])

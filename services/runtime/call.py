@@ -175,11 +175,6 @@ class Inbound:
         """
         self.cut_wait = self.waiting[0] if self.waiting else ""
 
-    def add_report(self, report: AttemptReport) -> None:
-        """Keep a report, as long as there is room."""
-        if len(self.reports) < MAX_REPORTS:
-            self.reports.append(report)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallLimits:
@@ -303,7 +298,7 @@ class Call:
     attempt: int = 0
     """The number of the present attempt, from 1."""
     begun: int = 0
-    """How many attempts have begun."""
+    """How many attempts have begun; counted where a driver may begin several."""
     started_at: float = 0.0
     """When the present attempt began."""
     attempt_timeout_s: float = 0.0

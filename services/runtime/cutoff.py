@@ -69,8 +69,6 @@ class Cutoffs:
     def end(self, cutoff: "Cutoff") -> None:
         """Forget a call."""
         self._running.pop(cutoff, None)
-        if cutoff.cut:
-            cutoff.take_back()
         # Not left to the collector of garbage: what is free at once is used again while it is warm.
         cutoff.inbound.cutoff = None
 

@@ -100,6 +100,8 @@ class Door:
                 cutoff.raise_own()
                 raise
             finally:
+                if cutoff.cut:
+                    cutoff.take_back()
                 self.cutoffs.end(cutoff)
         except BaseException as error:
             guards.leave(inbound, error)

@@ -94,6 +94,7 @@ class Outgoing:
             alternatives: what may be given when the call fails.
 
         Raises:
+            DeadlineMissingError: at once, when there is no run that it could be for.
             SixhopError: as `send` does, or a policy refused.
         """
         call = self._new_call(method, streaming=False, note=note, callee=callee)

@@ -14,9 +14,6 @@ _BURST_DEVIATIONS = 4
 so many square roots above what is usual."""
 _STEP_RATIO = 0.05
 """How much more is kept after a tenant within its share was refused."""
-_GRAIN_S = 0.005
-"""How long a tenant's use is taken to stay as it is: between two moments so near to each other
-nothing is added up, which a busy process would do with each call."""
 _RELAX_S = 20.0
 """How fast what is kept returns to where it began: two thirds of the way in this time."""
 
@@ -107,8 +104,7 @@ class Shares:
         else:
             # It is the last in the order already, as everyone is who calls alone.
             meter = self._tenants[tenant]
-            if now - meter.touched_at > _GRAIN_S:
-                meter.use(now, self.rules.memory_s)
+            meter.use(now, self.rules.memory_s)
         meter.inflight += 1
         self.inflight += 1
         if now >= self._forget_at:
@@ -125,8 +121,7 @@ class Shares:
     def end(self, tenant: str, now: float) -> None:
         """Count a call that has ended."""
         meter = self._tenants[tenant]
-        if now - meter.touched_at > _GRAIN_S:
-            meter.use(now, self.rules.memory_s)
+        meter.use(now, self.rules.memory_s)
         meter.inflight -= 1
         self.inflight -= 1
 

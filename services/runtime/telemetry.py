@@ -287,7 +287,7 @@ class AttemptTelemetry(Guard[Call]):
         now = self._clock.now()
         name = OK if error is None else outcome_of(error)[1]
         inbound = call.inbound
-        # What the constructor of a named tuple does, and add_report: every attempt comes here.
+        # What the constructor of a named tuple does: every attempt comes here.
         told = (
             call.dependency,
             f"{call.method} {call.note}" if call.note else call.method,

@@ -208,7 +208,7 @@ async def test_the_reports_of_a_dependency_reach_its_caller_when_wanted_or_with_
     report = AttemptReport("llm", "ChatCompletions", 1, 1, 0.5, 2.0, 1.5, 0.25, "OK")
 
     async def work() -> None:
-        CURRENT.get().add_report(report)
+        CURRENT.get().reports.append(report)
         if not ends_well:
             raise NotFoundError("tool", "x")
 

@@ -86,8 +86,8 @@ class _Record:
 class Hedge:
     """Owns the attempts of a read that may be hedged. Touched by its event loop only.
 
-    Both attempts run at once, so each needs a call of its own: whoever makes an attempt gives it
-    a copy of the call that is driven.
+    Both attempts run at once, so each needs a call of its own: the first is the call that is
+    driven, and whoever makes the second gives it a copy (`Call.next_attempt`).
     """
 
     def __init__(self, config: HedgeConfig, clock: Clock, closed: Callable[[str], bool]) -> None:

@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
-from services.runtime.call import Inbound
+from services.runtime.call import Identity, Inbound
 from services.runtime.cutoff import GRAIN_S, Cutoff, Cutoffs
+from services.runtime.door import Door
 from services.runtime.errors import RunCancelledError, SelfTimeoutError
 from tests.unit.runtime.fake_time import LoopClock
 
@@ -132,6 +133,48 @@ async def test_an_error_of_the_work_passes_though_it_was_cut(clock: LoopClock) -
     task = asyncio.current_task()
     assert task is not None
     assert task.cancelling() == 0
+
+
+async def test_the_task_of_a_unary_call_is_not_cancelled_any_more_once_it_was_cut(
+    clock: LoopClock,
+) -> None:
+    door = Door("tool", "tool-7", [], clock)
+    inbound = door.arrive("ExecuteTool", 2.0, Identity(), streaming=False)
+
+    with pytest.raises(SelfTimeoutError):
+        await door.unary(inbound, lambda: clock.sleep(60))
+
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0
+    assert len(door.cutoffs) == 0
+
+
+async def test_work_that_was_cut_and_cleans_up_is_not_interrupted_from_outside(
+    clock: LoopClock,
+) -> None:
+    done: list[str] = []
+
+    async def work() -> None:
+        try:
+            await clock.sleep(60)
+        finally:
+            await clock.sleep(0.05)
+            done.append("cleaned up")
+
+    async def other(cutoff: Cutoff) -> None:
+        await clock.sleep(2.02)
+        cutoff.cancel(lambda inbound: RunCancelledError("ended"))
+
+    task = asyncio.current_task()
+    cutoff = Cutoffs(clock).begin(clock.now() + 2.0, served(), too_late, task)
+    ending = asyncio.create_task(other(cutoff))
+    with pytest.raises(asyncio.CancelledError):
+        await work()
+    cutoff.take_back()
+    await ending
+
+    assert done == ["cleaned up"]
 
 
 async def ended_at(cutoffs: Cutoffs, clock: LoopClock, length_s: float) -> float:

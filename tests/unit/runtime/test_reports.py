@@ -2,8 +2,11 @@
 
 import pytest
 
-from services.runtime.call import MAX_REPORTS, AttemptReport, Inbound
+from services.runtime.call import MAX_REPORTS, AttemptReport, Call, CallLimits, Inbound
+from services.runtime.clock import ManualClock
 from services.runtime.reports import MAX_BYTES, decode_reports, encode_reports, flat_reports
+from services.runtime.statistics import Activity
+from services.runtime.telemetry import AttemptTelemetry
 
 
 def report(hop: str = "model", *, start_s: float = 0.5) -> AttemptReport:
@@ -71,9 +74,12 @@ def test_what_a_callee_told_comes_back_whatever_its_length(length: int) -> None:
 
 def test_no_more_reports_are_kept_than_metadata_can_hold() -> None:
     served = Inbound("tool", "ExecuteTool", False, 0.0, 10.0)
+    call = Call("model", "Generate", False, served, CallLimits(step_timeout_s=5.0))
+    telemetry = AttemptTelemetry(ManualClock(), Activity())
 
     for _ in range(MAX_REPORTS + 5):
-        served.add_report(report())
+        telemetry.before(call)
+        telemetry.after(call, None)
 
     assert len(served.reports) == MAX_REPORTS
 

@@ -35,6 +35,25 @@ def test_rules_that_cannot_work_are_refused(wrong: dict[str, float]) -> None:
         ShareRules(**wrong)
 
 
+def test_batches_of_short_calls_are_measured_as_what_they_are() -> None:
+    # No number in flight is a flood by itself: only what was used lately counts.
+    shares, now = Shares(ShareRules(memory_s=1.0, tolerance=1.1, burst_ratio=1)), START
+    for _ in range(1000):
+        for tenant in "aaaaaaaaab":
+            shares.begin(tenant, now)
+        now += 0.004
+        for tenant in "aaaaaaaaab":
+            shares.end(tenant, now)
+        now += 0.0015
+
+    for tenant in "aaaaaaaaab":
+        shares.begin(tenant, now)
+
+    # On average 6.5 of them were in flight, and its share is 5.
+    assert shares.is_over("a", 10, now)
+    assert not shares.is_over("b", 10, now)
+
+
 def test_who_is_alone_is_never_over_its_share() -> None:
     shares = busy(Shares(RULES), a=50)
 

@@ -2,7 +2,6 @@
 
 Every pair of neighbours, outermost first, with the test that would fail in another order:
 
-    call telemetry · fallback      test_a_call_counts_once_until_its_alternative_has_ended
     fallback · hedge               test_what_is_hedged_in_vain_is_replaced_once,
                                    test_a_hedge_in_vain_is_not_replaced_while_the_original_may_…
     fallback · retry               TABLE; test_the_first_attempt_leaves_a_share_for_the_spare

@@ -1,5 +1,6 @@
 """Tests that every answer of the HTTP door has a name, whatever becomes of its request."""
 
+from collections.abc import AsyncGenerator
 from typing import cast
 
 import pytest
@@ -9,12 +10,15 @@ from starlette.types import Receive, Scope, Send
 
 from gateway.http.app import make_app
 from gateway.http.arriving import headers_of
+from gateway.http.failing import Failure
 from gateway.http.front import Front
 from gateway.http.leaving import ClientLeftError
 from gateway.http.operation import RawHeaders, Serve
 from gateway.http.paths import Paths
 from gateway.http.reception import Reception
-from services.runtime.errors import NotFoundError
+from gateway.http.sse import EventStream, KeepAlive
+from services.runtime.clock import ManualClock
+from services.runtime.errors import NotFoundError, SixhopError
 from services.runtime.identity import REQUEST_ID_KEY, RUN_ID_KEY, edge_identity, read_identity
 from tests.logged import logged
 from tests.requirements import requirement
@@ -113,6 +117,29 @@ async def test_a_defect_in_the_telling_of_an_error_is_told_as_one() -> None:
     (line,) = log.lines()
     assert (answered.status, answered.headers["x-request-id"]) == (500, "mine")
     assert "without its front" in line["traceback"]
+
+
+@requirement("errors:bug-withheld")
+async def test_a_stream_that_breaks_before_it_begins_is_answered_by_an_error() -> None:
+    async def chunks() -> AsyncGenerator[bytes, None]:
+        raise NotFoundError("agent", "x")
+        yield b""
+
+    def fail(error: SixhopError) -> Failure:
+        raise RuntimeError("the telling is broken")
+
+    async def serve(request: Request) -> EventStream:
+        request.scope["state"]["on_leave"] = lambda leave: None
+        keep = KeepAlive(ManualClock(), 10.0, 6.0)
+        return EventStream(chunks(), keep, {}, fail, lambda failure: b"")
+
+    with logged() as log:
+        answered = await ask(served_by(serve), "GET", "/", x_request_id="mine")
+
+    (line,) = log.lines()
+    assert (answered.status, answered.headers["x-request-id"]) == (500, "mine")
+    assert answered.json["error"]["code"] == "self_bug"
+    assert "the telling is broken" in line["traceback"]
 
 
 @requirement("errors:bug-withheld")

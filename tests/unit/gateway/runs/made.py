@@ -81,7 +81,7 @@ class Gateway:
         inbound = self.begin(run_id, tenant, question)
         for event in events or (text("Because."), finished()):
             self.tell(inbound, event)
-        inbound.add_report(REPORT)
+        inbound.reports.append(REPORT)
         self.book.after(inbound, None)
         return kept(inbound)
 
