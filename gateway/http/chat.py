@@ -54,7 +54,8 @@ async def chat_completions(request: Request) -> Response | EventStream:
     inbound = front.arrive(request, "Ask", streaming=False)
     answer = await whole(front, inbound, ask, request, asked)
     told = completion(answer, inbound, front.hop.clock)
-    return Response(orjson.dumps(told), headers=answer_headers(told["sixhop"]), media_type=JSON)
+    headers = answer_headers(told["sixhop"], inbound)
+    return Response(orjson.dumps(told), headers=headers, media_type=JSON)
 
 
 def delivery_of(headers: Mapping[str, str], usual: Delivery) -> Delivery:

@@ -141,11 +141,10 @@ def names_of(inbound: Inbound) -> dict[str, str]:
     return {"x-request-id": inbound.identity.request_id, "x-sixhop-run-id": inbound.identity.run_id}
 
 
-def answer_headers(told: RunTold) -> dict[str, str]:
+def answer_headers(told: RunTold, inbound: Inbound) -> dict[str, str]:
     """Return the headers of a whole answer that tells this."""
     return {
-        "x-request-id": told["request_id"],
-        "x-sixhop-run-id": told["run_id"],
+        **names_of(inbound),
         **budget_of(told["hops"]),
         "x-sixhop-agent": _plain(told["agent"]),
         "x-sixhop-model": _plain(told["model"]),

@@ -43,7 +43,8 @@ async def create_response(request: Request) -> Response | EventStream:
     inbound = front.arrive(request, "Ask", streaming=False)
     answer = await whole(front, inbound, ask, request, asked)
     told = response(asked, answer, inbound, front.hop.clock)
-    return Response(orjson.dumps(told), headers=answer_headers(told["sixhop"]), media_type=JSON)
+    headers = answer_headers(told["sixhop"], inbound)
+    return Response(orjson.dumps(told), headers=headers, media_type=JSON)
 
 
 RESPONSES = Operation(

@@ -79,9 +79,7 @@ class RunMemory:
             run.note(kind, data)
             if run.bells:
                 run.wake()
-            run.byte_count += taken
-            self.byte_count += taken
-            self._make_room(run)
+            self._count(run, taken)
             if kind == FINISHED:
                 for artifact in event.finished.artifacts:
                     self._take_file(run, artifact)
@@ -96,10 +94,10 @@ class RunMemory:
             taken = run.log.add_text(int((self._now() - run.began) * 1000), text)
             if run.bells:
                 run.wake()
+            # What `_count` does, because every piece of text comes here.
             run.byte_count += taken
             self.byte_count += taken
             settings = self._settings
-            # Every piece of text comes here.
             if run.byte_count > settings.max_run_bytes or self.byte_count > settings.max_bytes:
                 self._make_room(run)
         except Exception as error:  # a defect here must not end the run
@@ -152,7 +150,9 @@ class RunMemory:
         if run.gone:
             return
         fits = run.byte_count + len(artifact.content) <= self._settings.max_run_bytes
-        taken = run.take_file(artifact, keep=fits)
+        self._count(run, run.take_file(artifact, keep=fits))
+
+    def _count(self, run: Run, taken: int) -> None:
         run.byte_count += taken
         self.byte_count += taken
         self._make_room(run)

@@ -175,9 +175,7 @@ class PathEstimator:
 
     def learn_content(self, call: Call, now: float) -> None:
         """Take a stream whose first content is there."""
-        lengths = self._contents.find(call.dependency)
-        if lengths is None or now >= lengths.next_at:
-            self._contents.of(call.dependency).add(now, now - call.sent_at)
+        self._contents.of(call.dependency).add(now, now - call.sent_at)
 
     def learn_made(self, call: Call, error: BaseException | None) -> None:
         """Take a call that was made: it has ended, or begun to answer."""

@@ -80,7 +80,7 @@ class Journal:
                 line["request_id"] = identity.request_id
                 line["tenant"] = identity.tenant
                 line["trace_id"] = identity.traceparent[3:35]
-                line["remaining_ms"] = round(left_s * 1000) if left_s < math.inf else None
+                line["remaining_ms"] = milliseconds(left_s)
             line |= fields
             lines.append(orjson.dumps(line, default=str))
         block = b"\n".join(lines) + b"\n"
@@ -119,3 +119,8 @@ class Logger:
     def error(self, event: str, **fields: Any) -> None:
         """Write what somebody has to look at."""
         self.journal.write("error", event, fields)
+
+
+def milliseconds(length_s: float) -> int | None:
+    """Return a length in whole milliseconds, or None for a length without end."""
+    return round(length_s * 1000) if math.isfinite(length_s) else None

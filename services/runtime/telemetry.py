@@ -1,7 +1,6 @@
 """Names every log event and field, and writes them."""
 
 import asyncio
-import math
 import traceback
 from typing import Any, BinaryIO
 
@@ -11,7 +10,7 @@ from services.runtime.clock import Clock
 from services.runtime.cutoff import cancel_asked
 from services.runtime.errors import Code, SelfBugError, SixhopError
 from services.runtime.guarding import Guard
-from services.runtime.journal import Journal, Logger
+from services.runtime.journal import Journal, Logger, milliseconds
 from services.runtime.policies.shed import ShedChange
 from services.runtime.statistics import Activity
 
@@ -149,17 +148,15 @@ class ServerTelemetry(Guard[Inbound]):
         self._activity.record(elapsed_s, wait_s, failed=error is not None)
         if error is None and not self.log_calls:
             return
-        given_s = inbound.deadline - inbound.arrived_at
         fields: dict[str, Any] = {
             "outcome": OK if error is None else outcome_of(error)[1],
             "note": inbound.note,
-            "given_ms": round(given_s * 1000) if given_s < math.inf else None,
+            "given_ms": milliseconds(inbound.time_remaining_on_arrival_s),
             "wait_ms": round(wait_s * 1000),
             "work_ms": round((elapsed_s - wait_s) * 1000),
         }
         if error is None:
-            # What the logger's method does: every call comes here.
-            self._log.journal.write("info", CALL_ENDED, fields)
+            self._log.info(CALL_ENDED, **fields)
         else:
             self._log.warning(CALL_FAILED, **fields, **self._blame(inbound, error))
 
@@ -237,7 +234,7 @@ def tell_breaker(change: BreakerChange) -> None:
         now=change.new,
         reason=change.reason,
         failure_ratio=round(numbers.failure_ratio, 3),
-        mean_latency_ms=round(numbers.mean_latency_s * 1000),
+        mean_latency_ms=milliseconds(numbers.mean_latency_s),
         slow_count=numbers.slow_count,
         overdue=numbers.overdue,
         calls=numbers.call_count,

@@ -11,6 +11,7 @@ answers took is told what was measured.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from pydantic import PositiveFloat, PositiveInt
 
@@ -159,6 +160,10 @@ class _Callee:
         return step_s if own_s is None else min(step_s, own_s)
 
 
+_ANSWERS: Callable[[_Callee], _Lengths] = attrgetter("answers")
+_CONTENTS: Callable[[_Callee], _Lengths] = attrgetter("contents")
+
+
 class AdaptiveTimeouts(Guard[Call]):
     """Watches attempts, as a guard, and tells what later calls may take."""
 
@@ -223,15 +228,7 @@ class AdaptiveTimeouts(Guard[Call]):
 
     def first_content(self, call: Call) -> None:
         """Note that the stream of a call has given its first content."""
-        now, key = self._clock.now(), call.callee.key
-        known = self._callees.find(key)
-        if known is not None and now < known.contents.next_at:
-            return
-        if not self._closed(key):
-            return
-        known = known or self._callees.of(key)
-        known.contents.add(now, now - call.sent_at)
-        known.limits = None
+        self._learn(call, _CONTENTS)
 
     def snapshot(self) -> dict[str, AdaptiveSnapshot]:
         """Return what the timeouts of every callee follow."""
@@ -254,28 +251,31 @@ class AdaptiveTimeouts(Guard[Call]):
         if call.answered:
             return
         if error is None:
-            # Of a busy callee most answers are passed over.
-            known = self._callees.find(call.callee.key)
-            if known is None or self._clock.now() >= known.answers.next_at:
-                self._learn(call)
+            self._learn(call)
         elif _cut_off(error) and (
             _had_whole_step(error, call) or verdict(error, call) is Outcome.FAILURE
         ):
             self._learn(call, cut_off=True)
 
-    def _learn(self, call: Call, *, cut_off: bool = False) -> None:
+    def _learn(
+        self,
+        call: Call,
+        lengths: Callable[[_Callee], _Lengths] = _ANSWERS,
+        *,
+        cut_off: bool = False,
+    ) -> None:
         """Take a length, of a busy callee's those that come at even intervals."""
         now, key = self._clock.now(), call.callee.key
         known = self._callees.find(key)
-        if known is not None and now < known.answers.next_at:
+        if known is not None and now < lengths(known).next_at:
             return
         if not self._closed(key):
             return
         known = known or self._callees.of(key)
         if cut_off:
-            known.answers.add_cut_off(now, now - call.sent_at)
+            lengths(known).add_cut_off(now, now - call.sent_at)
         else:
-            known.answers.add(now, now - call.sent_at)
+            lengths(known).add(now, now - call.sent_at)
         known.limits = None
 
 

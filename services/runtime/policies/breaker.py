@@ -219,10 +219,8 @@ class Breaker:
             self._move(BreakerState.OPEN, Reason.FAILURE_RATIO, now)
         elif self.has_stand_in and self._slow_count(now) >= config.slow_count:
             self._move(BreakerState.OPEN, Reason.FEW_CALLS, now)
-        elif (count := calls + self._overdue) >= config.min_calls:
-            total_s = window.total_s + self._overdue * now - self._overdue_starts
-            if total_s > count * self.slow_call_s:
-                self._move(BreakerState.OPEN, Reason.MEAN_LATENCY, now)
+        elif calls + self._overdue >= config.min_calls and self._mean_s(now) > self.slow_call_s:
+            self._move(BreakerState.OPEN, Reason.MEAN_LATENCY, now)
 
     def _mean_s(self, now: float) -> float:
         overdue_s = self._overdue * now - self._overdue_starts
