@@ -25,6 +25,7 @@ from services.runtime.identity import edge_identity
 from services.runtime.inspection import RuntimeServicer
 from services.runtime.journal import Journal
 from services.runtime.ladder import UNCHECKED, check_ladder, findings, violations
+from services.runtime.lean_grpc import spare_each_call
 from services.runtime.load_meter import LoadMeter
 from services.runtime.load_report import LoadReporter
 from services.runtime.loads import Loads
@@ -43,7 +44,6 @@ from services.runtime.reload import (
     read_off_the_loop,
     reload_whenever,
 )
-from services.runtime.requests import spare_plugins
 from services.runtime.sections import MissingFileError
 from services.runtime.server import PolicyHandlers, PolicyServer
 from services.runtime.stack import (
@@ -175,7 +175,7 @@ async def run(
         examine: finds what only the room knows; asked when only checking.
         make_alarm: makes what looks who holds the event loop up; without it nobody knows.
     """
-    spare_plugins()
+    spare_each_call()
     clock = MonotonicClock()
     pod = pod_name(name)
     journal = configure_logging(name, pod, "info", clock)

@@ -10,12 +10,10 @@ release has other ones.
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 import grpc
 from google.protobuf.message import DecodeError, Message
-from grpc import _observability
 
 from services.runtime.call import Call
 from services.runtime.clock import wall_s
@@ -31,18 +29,6 @@ Trailers = Mapping[str, str | bytes]
 
 _CANCELLED = "nobody waits for the answer any more"
 _OK = Code.OK
-
-
-def spare_plugins() -> None:
-    """Spare each request of this process gRPC's search for a plugin that observes it.
-
-    It looks twice, each time by a generator within a lock, which takes a twentieth of a hop's
-    calls of functions. The one plugin there is deadlocks, so nobody here may have it.
-    """
-    # gRPC enters what it gets, asks whether it is anything, and leaves it. A view of nothing does
-    # all of that without a function in Python.
-    nothing: Any = partial(memoryview, b"")
-    _observability.get_plugin = nothing
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,58 @@
+"""Spares each call what grpc.aio does for it and nobody here has any use of.
+
+None of the names below is public: they belong to the pinned release of grpcio, as the names in
+`launch.py` and `requests.py` do.
+"""
+
+import asyncio
+import importlib
+from collections.abc import Collection
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+from grpc import _observability
+
+# The stubs of types do not know it.
+_CORE: Any = importlib.import_module("grpc._cython.cygrpc")
+
+
+def spare_each_call() -> None:
+    """Replace in this process, before its first server or channel, what each call would pay for.
+
+    Counted in functions run for one relayed call: the search for a plugin that observes it, which
+    nobody here may have, since the one there is deadlocks; a wait that could be for several things;
+    and a line of a log that is never written.
+    """
+    # gRPC enters what it gets, asks whether it is anything, and leaves it. A view of nothing does
+    # all of that without a function in Python.
+    nothing: Any = partial(memoryview, b"")
+    _observability.get_plugin = nothing
+    # Without a loop both return None.
+    _CORE._get_running_loop = asyncio._get_running_loop
+    theirs: Any = ModuleType(asyncio.__name__)
+    vars(theirs).update(vars(asyncio))
+    theirs.wait = wait_first
+    _CORE.asyncio = theirs
+
+
+async def wait_first(
+    futures: Collection["asyncio.Future[Any]"], *, return_when: str
+) -> tuple[set["asyncio.Future[Any]"], set["asyncio.Future[Any]"]]:
+    """Wait as asyncio.wait does, for one future in a tenth of the functions.
+
+    A server waits for the next call of any method that was registered, and for that of all others.
+    Ours register none (`PolicyServer`), so it is one future, once for each call.
+    """
+    if len(futures) != 1:
+        return await asyncio.wait(futures, return_when=return_when)
+    (future,) = futures
+    if not future.done():
+        woken = asyncio.get_running_loop().create_future()
+        future.add_done_callback(woken.set_result)
+        try:
+            await woken
+        finally:
+            # Who is cancelled here leaves nobody to be told.
+            future.remove_done_callback(woken.set_result)
+    return {future}, set()

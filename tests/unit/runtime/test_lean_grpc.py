@@ -1,0 +1,65 @@
+"""Holds the server's wait to what asyncio's does for one future, and for several."""
+
+import asyncio
+
+import pytest
+
+from services.runtime.lean_grpc import wait_first
+
+FIRST = asyncio.FIRST_COMPLETED
+Future = asyncio.Future[str]
+
+
+def future() -> Future:
+    return asyncio.get_running_loop().create_future()
+
+
+async def waiting(*futures: Future) -> "asyncio.Task[tuple[set[Future], set[Future]]]":
+    """Return a wait that has begun."""
+    wait = asyncio.create_task(wait_first(futures, return_when=FIRST))
+    await asyncio.sleep(0)
+    return wait
+
+
+async def test_what_is_done_is_not_waited_for() -> None:
+    ready = future()
+    ready.set_result("a call")
+    assert await wait_first([ready], return_when=FIRST) == ({ready}, set())
+
+
+async def test_one_is_waited_for() -> None:
+    coming = future()
+    wait = await waiting(coming)
+    assert not wait.done()
+    coming.set_result("a call")
+    assert await wait == ({coming}, set())
+
+
+async def test_a_failure_is_left_to_who_looks_at_it() -> None:
+    coming = future()
+    wait = await waiting(coming)
+    coming.set_exception(RuntimeError("the server shuts down"))
+    assert await wait == ({coming}, set())
+    with pytest.raises(RuntimeError, match="the server shuts down"):
+        coming.result()
+
+
+async def test_who_waits_may_be_cancelled_and_what_comes_is_kept() -> None:
+    coming, complaints = future(), []
+    asyncio.get_running_loop().set_exception_handler(lambda _, told: complaints.append(told))
+    wait = await waiting(coming)
+    wait.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await wait
+    assert not coming.cancelled()
+    coming.set_result("a call")
+    await asyncio.sleep(0)
+    assert coming.result() == "a call"
+    assert complaints == []
+
+
+async def test_of_several_the_first_is_waited_for() -> None:
+    first, second = future(), future()
+    wait = await waiting(first, second)
+    second.set_result("a call")
+    assert await wait == ({second}, {first})
