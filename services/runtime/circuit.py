@@ -166,6 +166,24 @@ class BreakerChange:
     """What has to be corrected, when it opens for `refuses_all`."""
 
 
+class Watched:
+    """Is what a breaker knows of one attempt; whoever makes it sets all of it."""
+
+    __slots__ = ("breaker", "epoch", "length_s", "overdue", "probe", "started_at")
+
+    breaker: Any
+    """The breaker that let it start."""
+    epoch: int
+    """The period of the breaker in which it did."""
+    started_at: float
+    length_s: float | None
+    """What a stream's callee needed for its first event; None before."""
+    overdue: bool
+    """Whether it is under way and slow already."""
+    probe: bool
+    """Whether it finds out whether the callee is well again."""
+
+
 class _Bus(_aiobreaker.CircuitBreakerListener):  # type: ignore[misc, name-defined]
     """Takes what aiobreaker tells of a change."""
 

@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError, Message
 from services.runtime.call import Alternative, Call, Callee
 from services.runtime.errors import Code, DependencyFailedError, Origin, SixhopError
 from services.runtime.identity import write_identity
-from services.runtime.load_report import LOAD_REPORT_KEY, LOAD_WANTED
+from services.runtime.load_report import LOAD_REPORT_KEY, LOAD_WANTED, LoadReader
 from services.runtime.outgoing import Outgoing
 from services.runtime.reports import REPORTS_KEY
 from services.runtime.requests import (
@@ -66,8 +66,8 @@ class Dependency:
         self.outgoing = outgoing
         self.note_load: Callable[[bytes], None] | None = None
         """Is given the load reports of answers, when somebody wants them."""
-        self.load_due: Callable[[], bool] = lambda: True
-        """Tells whether a report is wanted now."""
+        self.loads: LoadReader | None = None
+        """Knows when a report is wanted; without it each answer is to bring one."""
         self.under_way: set[Request[Any]] = set()
         """The requests that have not ended."""
 
@@ -189,11 +189,15 @@ class Dependency:
         identity = call.inbound.identity
         pairs = write_identity(identity)
         pairs += call.callee.metadata
+        if self.note_load is None:
+            return pairs, identity.wants_reports
         # A stream that ends late says late how it goes: so each of them asks.
-        if self.note_load is not None and (call.streaming or self.load_due()):
-            pairs.append(LOAD_WANTED)
-            return pairs, True
-        return pairs, identity.wants_reports
+        if self.loads is not None and not call.streaming:
+            if call.sent_at < self.loads.due_at:
+                return pairs, identity.wants_reports
+            self.loads.ask(call.sent_at)
+        pairs.append(LOAD_WANTED)
+        return pairs, True
 
 
 @cache

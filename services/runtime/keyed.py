@@ -35,6 +35,8 @@ class Keyed(Generic[StateT]):
         self._states: OrderedDict[str, StateT] = OrderedDict()
         self.find: Callable[[str], StateT | None] = self._states.get
         """Returns the state of a key that has one; it does not count as used."""
+        self.known: Callable[[str], StateT | None] = self._states.get
+        """Returns the state of a key that has one, at the least cost; it counts as used."""
 
     def __len__(self) -> int:
         """Return how many states there are."""
@@ -54,20 +56,30 @@ class Keyed(Generic[StateT]):
 
     def of(self, key: str) -> StateT:
         """Return the state of a key; it counts as used."""
-        state = self._states.get(key)
+        state = self.known(key)
         if state is None:
             state = self._make(key)
             while len(self._states) >= self._max_keys:
                 self._drop_one()
             self._states[key] = state
-        elif 2 * len(self._states) > self._max_keys:
-            # Nobody has to go for a long time yet before that, and most never get there.
-            self._states.move_to_end(key)
+            self._mind_age()
         return state
 
     def resize(self, max_keys: int) -> None:
         """Keep so many from now on; what is too many goes when the next key comes."""
         self._max_keys = max_keys
+        self._mind_age()
+
+    def _mind_age(self) -> None:
+        # Nobody has to go for a long time yet before that, and most never get there.
+        crowded = 2 * len(self._states) > self._max_keys
+        self.known = self._used if crowded else self.find
+
+    def _used(self, key: str) -> StateT | None:
+        state = self._states.get(key)
+        if state is not None:
+            self._states.move_to_end(key)
+        return state
 
     def _drop_one(self) -> None:
         victim = next(iter(self._states))

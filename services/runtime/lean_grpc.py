@@ -4,9 +4,11 @@ None of the names below is public: they belong to the pinned release of grpcio, 
 `launch.py` and `requests.py` do.
 """
 
+import abc
 import asyncio
 import importlib
-from collections.abc import Collection
+import inspect
+from collections.abc import Awaitable, Collection
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -20,9 +22,9 @@ _CORE: Any = importlib.import_module("grpc._cython.cygrpc")
 def spare_each_call() -> None:
     """Replace in this process, before its first server or channel, what each call would pay for.
 
-    Counted in functions run for one relayed call: the search for a plugin that observes it, which
-    nobody here may have, since the one there is deadlocks; a wait that could be for several things;
-    and a line of a log that is never written.
+    That is the search for a plugin that observes it, which nobody here may have, since the one
+    there is deadlocks; a wait that could be for several things; a line of a log that is never
+    written; and the long way to the answer that a handler is asynchronous.
     """
     # gRPC enters what it gets, asks whether it is anything, and leaves it. A view of nothing does
     # all of that without a function in Python.
@@ -30,10 +32,17 @@ def spare_each_call() -> None:
     _observability.get_plugin = nothing
     # Without a loop both return None.
     _CORE._get_running_loop = asyncio._get_running_loop
-    theirs: Any = ModuleType(asyncio.__name__)
-    vars(theirs).update(vars(asyncio))
-    theirs.wait = wait_first
-    _CORE.asyncio = theirs
+    _CORE.asyncio = _like(asyncio, wait=wait_first)
+    # What isinstance does with an abstract class, without the function of Python's around it.
+    check: Any = vars(abc)["_abc_instancecheck"]
+    _CORE.inspect = _like(inspect, isawaitable=partial(check, Awaitable))
+
+
+def _like(module: ModuleType, **others: Any) -> ModuleType:
+    """Return a copy of a module with other values of some of its names."""
+    copy = ModuleType(module.__name__)
+    vars(copy).update(vars(module) | others)
+    return copy
 
 
 async def wait_first(

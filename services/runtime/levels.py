@@ -10,6 +10,7 @@ from pydantic import Field
 from services.runtime.call import Criticality
 from services.runtime.ranges import check_ranges
 from services.runtime.setting_text import SettingError
+from services.runtime.shares import ShareSnapshot
 
 _STEP_RATIO = 0.02
 """How much of the limit one refusal adds to what is kept free for its level."""
@@ -47,6 +48,16 @@ class LevelRules:
     def ratios(self) -> tuple[float, float, float, float]:
         """Return the parts, lowest level first."""
         return (self.sheddable_ratio, self.sheddable_plus_ratio, self.critical_ratio, 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelSnapshot:
+    """Describes one level of criticality."""
+
+    room: int
+    """How many calls may be in flight for one more of this level to be let in."""
+    share: ShareSnapshot
+    """How its tenants share it."""
 
 
 class Levels:

@@ -186,24 +186,22 @@ class LoadReporter:
 class LoadReader:
     """Keeps what one endpoint has told last."""
 
-    __slots__ = ("_clock", "_due_at", "_told_at", "_value", "report")
+    __slots__ = ("_clock", "_told_at", "_value", "due_at", "report")
 
     def __init__(self, clock: Clock) -> None:
         """Start with nothing told."""
         self._clock = clock
         self._value = b""
-        self._due_at = -math.inf
+        self.due_at = -math.inf
+        """From this instant on another report is wanted: as often as there may be one, no oftener.
+        An attribute, because every call looks at it."""
         self._told_at = -math.inf
         self.report: LoadReport | None = None
         """The last report that could be read."""
 
-    def due(self) -> bool:
-        """Return whether to ask for a report now: as often as there may be another, no oftener."""
-        now = self._clock.now()
-        if now < self._due_at:
-            return False
-        self._due_at = now + ASK_INTERVAL_S
-        return True
+    def ask(self, now: float) -> None:
+        """Note that a report is asked for at an instant."""
+        self.due_at = now + ASK_INTERVAL_S
 
     def note(self, value: bytes) -> None:
         """Take the trailer of an answer; what is no report changes nothing."""
@@ -216,7 +214,7 @@ class LoadReader:
             self._value = value
             self.report = report
         self._told_at = now
-        self._due_at = now + REBUILD_INTERVAL_S
+        self.due_at = now + REBUILD_INTERVAL_S
 
     def age_s(self) -> float:
         """Return how long ago something was told last; infinite when nothing was."""

@@ -19,7 +19,7 @@ from services.runtime.call import (
 from services.runtime.clock import Clock
 from services.runtime.errors import DeadlineMissingError
 from services.runtime.policies.deadline import margin_s
-from services.runtime.stack import ClientStack, driven
+from services.runtime.stack import ClientStack
 from services.runtime.stream import AttemptStream, StreamedCall, Wire
 from services.runtime.topology import (
     DOMAIN,
@@ -99,11 +99,7 @@ class Outgoing:
         """
         call = self._new_call(method, streaming=False, note=note, callee=callee)
         call.alternatives = alternatives
-        drivers = self._stack.drivers_of(call)
-        if drivers:
-            return driven(drivers, call, partial(self._next_attempt, call, send))
-        call.attempt = 1
-        return self._attempt(call, send)
+        return self._stack.driven(call, partial(self._attempt, call, send))()
 
     def stream(
         self,
@@ -132,7 +128,6 @@ class Outgoing:
                 refused.
         """
         call = self._new_call(method, streaming=True, note=note, callee=callee)
-        drivers = self._stack.drivers_of(call)
 
         # What is written in quotes is not looked up with each call.
         def attempt() -> "Coroutine[Any, Any, AttemptStream[T]]":
@@ -140,15 +135,15 @@ class Outgoing:
             stream = AttemptStream(mine, self._clock, is_content, hooks, take_heartbeat)
             return stream.open(self._stack.attempts, open_wire)
 
-        return StreamedCall(partial(driven, drivers, call, attempt) if drivers else attempt)
-
-    def _next_attempt(
-        self, call: Call, send: Callable[[Call], Awaitable[T]]
-    ) -> Coroutine[Any, Any, T]:
-        return self._attempt(call.next_attempt(), send)
+        return StreamedCall(self._stack.driven(call, attempt))
 
     async def _attempt(self, call: Call, send: Callable[[Call], Awaitable[T]]) -> T:
         """Make one attempt, and note that this hop waits for its answer."""
+        # The first as in Call.next_attempt, because almost every attempt is one.
+        if call.begun:
+            call = call.next_attempt()
+        else:
+            call.begun = call.attempt = 1
         guards, inbound = self._stack.attempts, call.inbound
         waiting = guards.enter(call)
         if waiting is not None:

@@ -144,7 +144,7 @@ class Hop:
             dependency = Dependency(outgoing, channel)
             if self.estimator is not None:
                 reader = self.loads.endpoint(name, address)
-                dependency.note_load, dependency.load_due = reader.note, reader.due
+                dependency.note_load, dependency.loads = reader.note, reader
             try:
                 yield dependency
             finally:

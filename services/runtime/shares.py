@@ -59,21 +59,23 @@ class ShareSnapshot:
 class _Meter:
     """Averages how many calls are in flight, weighing the newest moments most."""
 
-    __slots__ = ("_use", "inflight", "since", "touched_at", "waiting")
+    __slots__ = ("average", "inflight", "since", "touched_at", "waiting")
 
     def __init__(self, now: float) -> None:
         self.inflight = 0
         self.waiting = 0
-        self._use = 0.0
+        self.average = 0.0
+        """As it was when it was touched last."""
         self.since = self.touched_at = now
 
     def use(self, now: float, memory_s: float) -> float:
         """Return the average now."""
         passed_s = now - self.touched_at
         if passed_s > 0:
-            self._use = self.inflight + (self._use - self.inflight) * math.exp(-passed_s / memory_s)
+            gap = self.average - self.inflight
+            self.average = self.inflight + gap * math.exp(-passed_s / memory_s)
             self.touched_at = now
-        return self._use
+        return self.average
 
 
 class Shares:
@@ -97,16 +99,21 @@ class Shares:
         """Return how many tenants share the level."""
         return len(self._tenants)
 
-    def begin(self, tenant: str, now: float) -> None:
-        """Count a call that begins."""
+    def change(self, tenant: str, by: int, now: float) -> None:
+        """Count a call that begins, by 1, or one that has ended, by -1."""
         if tenant != self._latest:
             meter = self._seen(tenant, now)
         else:
             # It is the last in the order already, as everyone is who calls alone.
             meter = self._tenants[tenant]
-            meter.use(now, self.rules.memory_s)
-        meter.inflight += 1
-        self.inflight += 1
+            # As _Meter.use, because every call comes here twice.
+            passed_s = now - meter.touched_at
+            if passed_s > 0:
+                gap = meter.average - meter.inflight
+                meter.average = meter.inflight + gap * math.exp(-passed_s / self.rules.memory_s)
+                meter.touched_at = now
+        meter.inflight += by
+        self.inflight += by
         if now >= self._forget_at:
             self._forget(now)
 
@@ -117,13 +124,6 @@ class Shares:
     def end_waiting(self, tenant: str) -> None:
         """Count a call that waits no longer."""
         self._tenants[tenant].waiting -= 1
-
-    def end(self, tenant: str, now: float) -> None:
-        """Count a call that has ended."""
-        meter = self._tenants[tenant]
-        meter.use(now, self.rules.memory_s)
-        meter.inflight -= 1
-        self.inflight -= 1
 
     def room_for_all(self, room: int, now: float) -> float:
         """Return how many of the places are for everybody; the rest is kept for fair shares."""

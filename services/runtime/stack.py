@@ -230,29 +230,24 @@ class ClientStack:
             limits: moves the declared limits of a call; None leaves them.
         """
         self.drivers = tuple(drivers)
+        self._inwards = self.drivers[::-1]
         self.attempt_guards = tuple(attempt_guards)
         self.hooks = hooks
         self.limits = limits
         self.attempts = Guards(attempt_guards)
         """The guards of an attempt, ready to be entered."""
 
-    def drivers_of(self, call: Call) -> list[Driver]:
-        """Return the drivers that have anything to do for a call, outermost first."""
-        found = []
-        # No comprehension, which is one more call: most calls are driven by nobody.
-        for driver in self.drivers:
+    def driven(
+        self, call: Call, attempt: Callable[[], Coroutine[Any, Any, T]]
+    ) -> Callable[[], Coroutine[Any, Any, T]]:
+        """Return what makes the attempts of a call as its drivers decide.
+
+        Most calls are driven by nobody, and what is returned is their one attempt.
+        """
+        for driver in self._inwards:
             if not driver.idle and driver.applies(call):
-                found.append(driver)  # noqa: PERF401
-        return found
-
-
-def driven(
-    drivers: Sequence[Driver], call: Call, attempt: Callable[[], Coroutine[Any, Any, T]]
-) -> Coroutine[Any, Any, T]:
-    """Begin the attempts of one call as the drivers decide; without any there is one."""
-    for driver in reversed(drivers):
-        attempt = partial(driver, call, attempt)
-    return attempt()
+                attempt = partial(driver, call, attempt)
+        return attempt
 
 
 def client_stack(

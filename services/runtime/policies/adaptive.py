@@ -251,7 +251,10 @@ class AdaptiveTimeouts(Guard[Call]):
         if call.answered:
             return
         if error is None:
-            self._learn(call)
+            # As in _learn: of a busy callee almost no answer is looked at.
+            known = self._callees.find(call.callee.key)
+            if known is None or self._clock.now() >= known.answers.next_at:
+                self._learn(call)
         elif _cut_off(error) and (
             _had_whole_step(error, call) or verdict(error, call) is Outcome.FAILURE
         ):

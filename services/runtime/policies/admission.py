@@ -34,11 +34,11 @@ from services.runtime.errors import (
     SelfTimeoutError,
 )
 from services.runtime.guarding import Guard
-from services.runtime.levels import LevelRules, Levels
+from services.runtime.levels import LevelRules, Levels, LevelSnapshot
 from services.runtime.policies.limit import Limit, LimitConfig
 from services.runtime.ranges import check_ranges
 from services.runtime.reject_tokens import RejectTokens
-from services.runtime.shares import ShareRules, Shares, ShareSnapshot
+from services.runtime.shares import ShareRules, Shares
 from services.runtime.turns import Turn, Turns
 from services.runtime.verdict import NO_ANSWER
 
@@ -82,16 +82,6 @@ class AdmissionConfig:
             SettingError: a number is outside of its range.
         """
         check_ranges(self)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LevelSnapshot:
-    """Describes one level of criticality."""
-
-    room: int
-    """How many calls may be in flight for one more of this level to be let in."""
-    share: ShareSnapshot
-    """How its tenants share it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,8 +192,7 @@ class Admission(Guard[Inbound]):
             BudgetTooSmallError: the path takes longer than what is left.
             LoadShedError: there is no room for its level, or its tenant has more than its share.
         """
-        config = self._config
-        now = self._clock.now()
+        config, now = self._config, self._clock.now()
         identity = inbound.identity
         level = identity.criticality
         if self._estimate is not None and config.estimate is not OFF:
@@ -212,9 +201,22 @@ class Admission(Guard[Inbound]):
             if path_s is not None and now + path_s > inbound.deadline - inbound.margin_s:
                 self._doubt(inbound, path_s, now)
         limit = self._limit.value
-        if 2 * self._inflight < self._rooms.parts[level] * limit:  # nobody need be held back
-            self._let_in(inbound, now)
-            return None
+        if 2 * self._inflight >= self._rooms.parts[level] * limit:  # else nobody is held back
+            waiting = self._find_room(inbound, limit, now)
+            if waiting is not None:
+                return waiting
+        # As _let_in, because every call comes here.
+        self._inflight = inflight = self._inflight + 1
+        if inflight > self._peak:
+            self._peak = inflight
+        self._shares[level].change(identity.tenant, 1, now)
+        inbound.admitted_at, inbound.admitted_as = now, inflight
+        return None
+
+    def _find_room(self, inbound: Inbound, limit: int, now: float) -> Awaitable[None] | None:
+        """Return a call's wait for a place; None when it may have one at once."""
+        config, identity = self._config, inbound.identity
+        level = identity.criticality
         shares = self._shares[level]
         room = self._rooms.room(level, limit, now)
         if self._inflight >= room:
@@ -230,7 +232,6 @@ class Admission(Guard[Inbound]):
             if self._inflight >= shares.room_for_all(room, now):
                 self._check_share(inbound, room, now)
         self._rooms.note_admitted(level, self._inflight, limit)
-        self._let_in(inbound, now)
         return None
 
     def after(self, inbound: Inbound, error: BaseException | None) -> None:
@@ -239,7 +240,7 @@ class Admission(Guard[Inbound]):
         self._inflight -= 1
         self._served += 1
         identity = inbound.identity
-        self._shares[identity.criticality].end(identity.tenant, now)
+        self._shares[identity.criticality].change(identity.tenant, -1, now)
         if error is None:
             elapsed_s = now - inbound.admitted_at
             self._latency_s += _LATENCY_WEIGHT * (elapsed_s - self._latency_s)
@@ -253,10 +254,9 @@ class Admission(Guard[Inbound]):
 
     def _let_in(self, inbound: Inbound, now: float) -> None:
         self._inflight += 1
-        if self._inflight > self._peak:
-            self._peak = self._inflight
+        self._peak = max(self._peak, self._inflight)
         identity = inbound.identity
-        self._shares[identity.criticality].begin(identity.tenant, now)
+        self._shares[identity.criticality].change(identity.tenant, 1, now)
         inbound.admitted_at, inbound.admitted_as = now, self._inflight
 
     def _may_wait(self, inbound: Inbound, lower: int, room: int) -> bool:
@@ -300,7 +300,7 @@ class Admission(Guard[Inbound]):
             # A place that it was given in the same turn of the loop goes to the next.
             if turn.admitted:
                 self._inflight -= 1
-                shares.end(identity.tenant, self._clock.now())
+                shares.change(identity.tenant, -1, self._clock.now())
                 self._hand_out()
             raise
         finally:

@@ -14,6 +14,7 @@ from services.runtime.circuit import (
     BreakerState,
     Circuit,
     Reason,
+    Watched,
 )
 from services.runtime.clock import Clock
 from services.runtime.errors import CircuitOpenError
@@ -51,7 +52,7 @@ class Breaker:
         # When the last calls proved slow, or failed where something stands in; -inf for the others.
         self._marks: deque[float] = deque(maxlen=config.slow_of)
         # In the order of their starts: those under way of which it is not known yet.
-        self._waiting: OrderedDict[_Attempt, None] = OrderedDict()
+        self._waiting: OrderedDict[Watched, None] = OrderedDict()
         self._overdue, self._overdue_starts = 0, 0.0
         self._probes = 0
         self._probed = False
@@ -71,7 +72,7 @@ class Breaker:
             self._until = self._moved_at + self._longest_s(self.state)
         self._due = -math.inf
 
-    def begin(self, attempt: "_Attempt") -> None:
+    def begin(self) -> Watched:
         """Let an attempt start.
 
         Raises:
@@ -80,6 +81,10 @@ class Breaker:
         now = self._clock.now()
         if now >= self._due:
             self.catch_up(now)
+        # Filled here and not by a constructor, because every attempt comes here.
+        attempt = Watched()
+        attempt.breaker, attempt.epoch, attempt.started_at = self, self._epoch, now
+        attempt.length_s, attempt.overdue, attempt.probe = None, False, False
         if self.state is not CLOSED:
             refusal = self._refusal(now)
             if refusal is not None:
@@ -87,16 +92,15 @@ class Breaker:
                     raise refusal
                 # It passes as if it had been refused: what it comes to must not be looked at.
                 attempt.epoch = _UNSEEN
-                return
+                return attempt
             attempt.probe = self._probed = True
             self._probes += 1
-        attempt.epoch = self._epoch
-        attempt.started_at = now
         self._waiting[attempt] = None
         if now + self.slow_call_s < self._due:
             self._due = now + self.slow_call_s
+        return attempt
 
-    def first_event(self, attempt: "_Attempt") -> None:
+    def first_event(self, attempt: Watched) -> None:
         """Note that a stream has begun: that is what its callee needed for an answer."""
         now = self._clock.now()
         if now >= self._due:
@@ -104,12 +108,17 @@ class Breaker:
         attempt.length_s = now - attempt.started_at
         self._settle(attempt, SUCCESS, now)
 
-    def end(self, attempt: "_Attempt", outcome: Outcome, told: str = "") -> None:
+    def end(self, attempt: Watched, outcome: Outcome, told: str = "") -> None:
         """Take the end of an attempt; `told` is what has to be corrected before any can succeed."""
         now = self._clock.now()
         if now >= self._due:
             self.catch_up(now)
-        self._settle(attempt, outcome, now)
+        if outcome is SUCCESS and attempt in self._waiting:
+            # As _settle, because almost every attempt ends so.
+            del self._waiting[attempt]
+            self._marks.append(-math.inf)
+        else:
+            self._settle(attempt, outcome, now)
         if attempt.probe:
             self._probes -= 1
         # What began in an earlier state says nothing.
@@ -124,8 +133,12 @@ class Breaker:
             self._move(state, Reason.PROBE_SUCCEEDED if good else Reason.PROBE_FAILED, now)
             return
         length_s = now - attempt.started_at if attempt.length_s is None else attempt.length_s
-        self._window.add(now, length_s, failed=outcome is FAILURE)
-        self._judge(now)
+        window = self._window
+        window.add(now, length_s, failed=outcome is FAILURE)
+        slow = window.total_s > window.call_count * self.slow_call_s
+        # Where none of these is so nothing that is judged can be wrong.
+        if slow or window.failure_count or self._overdue or self.has_stand_in:
+            self._judge(now)
 
     def catch_up(self, now: float) -> None:
         """See what has changed by the passing of time alone."""
@@ -181,7 +194,7 @@ class Breaker:
             retry_after_s=after_s,
         )
 
-    def _settle(self, attempt: "_Attempt", outcome: Outcome, now: float) -> None:
+    def _settle(self, attempt: Watched, outcome: Outcome, now: float) -> None:
         """Stop watching the age of an attempt."""
         if attempt.epoch != self._epoch:
             return
@@ -297,20 +310,6 @@ class Breaker:
         )
 
 
-class _Attempt:
-    """Is what a breaker knows of one attempt."""
-
-    __slots__ = ("breaker", "epoch", "length_s", "overdue", "probe", "started_at")
-
-    def __init__(self, breaker: Breaker) -> None:
-        self.breaker = breaker
-        self.epoch = 0
-        self.started_at = 0.0
-        self.length_s: float | None = None
-        self.overdue = False
-        self.probe = False
-
-
 class Breakers(Guard[Call]):
     """Guards every attempt by the breaker of its callee. Touched by its event loop only."""
 
@@ -347,23 +346,21 @@ class Breakers(Guard[Call]):
             call.watched = None
             return
         callee = call.callee
-        breaker = self._keyed.of(callee.key)
+        breaker = self._keyed.known(callee.key) or self._keyed.of(callee.key)
         if breaker.slow_call_s != callee.slow_call_s:
             breaker.declare_slow(callee.slow_call_s)
         breaker.has_stand_in = callee.has_stand_in
-        attempt = _Attempt(breaker)
-        breaker.begin(attempt)
-        call.watched = attempt
+        call.watched = breaker.begin()
 
     def first_event(self, call: Call) -> None:
         """Note that the stream of a call has given its first event."""
-        attempt: _Attempt | None = call.watched
+        attempt: Watched | None = call.watched
         if attempt is not None:
             attempt.breaker.first_event(attempt)
 
     def after(self, call: Call, error: BaseException | None) -> None:
         """Take the end of an attempt; a stream's comes when it is left."""
-        attempt: _Attempt | None = call.watched
+        attempt: Watched | None = call.watched
         if attempt is not None:
             outcome = SUCCESS if error is None else verdict(error, call)
             attempt.breaker.end(attempt, outcome, "" if error is None else correction(error))

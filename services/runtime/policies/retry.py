@@ -179,7 +179,7 @@ class Retry:
     ) -> None:
         """Take the rules, and what tells whether the breaker of a callee is closed."""
         self._config = config
-        self.idle = config.mode == "off"
+        self._set_mode(config)
         self._clock = clock
         self._chance = chance
         self._closed = closed
@@ -194,14 +194,19 @@ class Retry:
         """
         scale = config.max_tokens / self._config.max_tokens
         self._config = config
-        self.idle = config.mode == "off"
+        self._set_mode(config)
         self._budgets.resize(config.max_keys)
         for budget in self._budgets.values():
             budget.tokens *= scale
 
+    def _set_mode(self, config: RetryConfig) -> None:
+        self.idle = config.mode == "off"
+        self._blind = config.mode == "blind"
+
     def applies(self, call: Call) -> bool:
         """Tell whether the call may take more than one attempt."""
-        return self._config.repeats(call.callee)
+        # What must not be sent twice need not be looked at more closely.
+        return (call.callee.idempotent or self._blind) and self._config.repeats(call.callee)
 
     async def __call__(self, call: Call, attempt: Callable[[], Awaitable[T]]) -> T:
         """Run attempts until one succeeds or none may follow.
@@ -213,7 +218,8 @@ class Retry:
             SixhopError: the failure of the last attempt; or that of the one before, when the
                 last was not even begun.
         """
-        budget = self._budgets.of(call.callee.key)
+        key = call.callee.key
+        budget = self._budgets.known(key) or self._budgets.of(key)
         first_until = _first_event_until(call, self._clock.now()) if call.streaming else math.inf
         failure: SixhopError | None = None
         number = 1

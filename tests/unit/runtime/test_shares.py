@@ -16,7 +16,7 @@ def busy(shares: Shares, **calls: int) -> Shares:
     """Begin so many calls for each tenant."""
     for tenant, count in calls.items():
         for _ in range(count):
-            shares.begin(tenant, START)
+            shares.change(tenant, 1, START)
     return shares
 
 
@@ -40,14 +40,14 @@ def test_batches_of_short_calls_are_measured_as_what_they_are() -> None:
     shares, now = Shares(ShareRules(memory_s=1.0, tolerance=1.1, burst_ratio=1)), START
     for _ in range(1000):
         for tenant in "aaaaaaaaab":
-            shares.begin(tenant, now)
+            shares.change(tenant, 1, now)
         now += 0.004
         for tenant in "aaaaaaaaab":
-            shares.end(tenant, now)
+            shares.change(tenant, -1, now)
         now += 0.0015
 
     for tenant in "aaaaaaaaab":
-        shares.begin(tenant, now)
+        shares.change(tenant, 1, now)
 
     # On average 6.5 of them were in flight, and its share is 5.
     assert shares.is_over("a", 10, now)
@@ -90,10 +90,10 @@ def test_who_uses_less_than_an_equal_part_of_the_places_is_within_its_share() ->
 
 def test_who_has_left_is_forgotten_and_who_is_served_is_not() -> None:
     shares = busy(Shares(RULES), gone=1, long=1)
-    shares.end("gone", START)
+    shares.change("gone", -1, START)
 
     for _ in range(4):
-        shares.begin("now", START + 3.1)
+        shares.change("now", 1, START + 3.1)
 
     assert shares.tenant_count == 2
     assert shares.inflight == 5
@@ -125,10 +125,10 @@ def test_what_all_have_in_flight_is_the_sum_of_the_tenants(
     for tenant, step_s, begins in changes:
         now += step_s
         if begins:
-            shares.begin(tenant, now)
+            shares.change(tenant, 1, now)
             running[tenant] += 1
         elif running[tenant]:
-            shares.end(tenant, now)
+            shares.change(tenant, -1, now)
             running[tenant] -= 1
 
     assert shares.inflight == sum(running.values())
@@ -138,7 +138,7 @@ def test_callers_without_a_name_share_one() -> None:
     shares = Shares(ShareRules())
 
     for now in (1.0, 1.1, 9.0):
-        shares.begin("", now)
-        shares.end("", now)
+        shares.change("", 1, now)
+        shares.change("", -1, now)
 
     assert (shares.inflight, shares.tenant_count) == (0, 1)

@@ -22,7 +22,7 @@ from services.runtime.policies.quota import Quota
 from services.runtime.policies.retry import Retry
 from services.runtime.policies.self_ejection import SelfEjection
 from services.runtime.policies.shed import ShedSwitch
-from services.runtime.stack import ClientStack, EdgeRules, driven, server_stack
+from services.runtime.stack import ClientStack, EdgeRules, server_stack
 from services.runtime.statistics import Activity
 from services.runtime.telemetry import (
     AttemptTelemetry,
@@ -156,7 +156,7 @@ async def test_without_drivers_there_is_one_attempt() -> None:
         raise SelfUnavailableError("gone")
 
     with pytest.raises(SelfUnavailableError):
-        await driven([], new_call(), attempt)
+        await ClientStack().driven(new_call(), attempt)()
 
     assert len(tries) == 1
 
@@ -172,7 +172,7 @@ async def test_drivers_that_have_something_to_do_nest_outermost_first() -> None:
     stack = ClientStack(drivers=[Twice("outer", log), idle, Twice("inner", log)])
     call = new_call()
     with pytest.raises(SelfUnavailableError):
-        await driven(stack.drivers_of(call), call, attempt)
+        await stack.driven(call, attempt)()
 
     half = ["inner 1", "attempt", "inner 2", "attempt"]
     assert log == ["outer 1", *half, "outer 2", *half]
