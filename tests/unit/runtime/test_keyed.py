@@ -26,6 +26,29 @@ def test_the_least_recently_used_goes_first() -> None:
     assert list(keyed) == ["a", "c"]
 
 
+def test_what_is_known_counts_as_used_when_it_is_asked_for() -> None:
+    keyed = Keyed(str.upper, max_keys=2)
+    unknown = keyed.known("a")
+    for key in ("a", "b"):
+        keyed.of(key)
+    found = keyed.known("a")
+    keyed.of("c")
+
+    assert (unknown, found) == (None, "A")
+    assert list(keyed) == ["a", "c"]
+
+
+def test_with_fewer_places_who_was_used_is_minded_at_once() -> None:
+    keyed = Keyed(str.upper, max_keys=10)
+    for key in ("a", "b"):
+        keyed.of(key)
+    keyed.resize(2)
+    keyed.known("a")
+    keyed.of("c")
+
+    assert list(keyed) == ["a", "c"]
+
+
 def test_a_state_that_is_worth_it_is_passed_over() -> None:
     keyed = Keyed(str.upper, max_keys=2, spare=lambda state: state == "A")
     for key in ("a", "b", "c", "d"):

@@ -1,10 +1,15 @@
-"""Holds the server's wait to what asyncio's does for one future, and for several."""
+"""Holds what gRPC is given to what it had, for one future and for several."""
 
 import asyncio
+import importlib
+import inspect
+from typing import Any
 
 import pytest
 
-from services.runtime.lean_grpc import wait_first
+from services.runtime.lean_grpc import spare_each_call, wait_first
+
+cygrpc: Any = importlib.import_module("grpc._cython.cygrpc")
 
 FIRST = asyncio.FIRST_COMPLETED
 Future = asyncio.Future[str]
@@ -63,3 +68,26 @@ async def test_of_several_the_first_is_waited_for() -> None:
     wait = await waiting(first, second)
     second.set_result("a call")
     assert await wait == ({second}, {first})
+
+
+def test_nobody_but_grpc_sees_the_difference() -> None:
+    before = asyncio.wait, inspect.isawaitable
+    spare_each_call()
+    assert (asyncio.wait, inspect.isawaitable) == before
+    assert cygrpc.asyncio.wait is wait_first
+    assert cygrpc.asyncio.Lock is asyncio.Lock
+
+
+async def test_handlers_are_seen_for_what_they_are() -> None:
+    spare_each_call()
+    is_asynchronous = cygrpc.inspect.isawaitable
+
+    async def handler() -> None:
+        """Is called by gRPC, and awaited then."""
+
+    begun = handler()
+    assert is_asynchronous(begun)
+    begun.close()
+    # gRPC looks further.
+    assert not is_asynchronous(handler)
+    assert not is_asynchronous(len)
