@@ -100,14 +100,18 @@ def test_a_rule_that_might_refuse_everybody_is_refused(ratio: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path_s", "lets_in"), [(None, True), (8.9, True), (9.1, False)], ids=["unknown", "fits", "no"]
+    ("path_s", "late_s", "lets_in"),
+    [(None, 0.0, True), (8.9, 0.0, True), (9.1, 0.0, False), (8.9, 0.2, False)],
+    ids=["unknown", "fits", "no", "no more"],
 )
 async def test_a_call_whose_path_takes_longer_than_what_is_left_is_refused_on_arrival(
-    clock: ManualClock, path_s: float | None, lets_in: bool
+    clock: ManualClock, path_s: float | None, late_s: float, lets_in: bool
 ) -> None:
     admission = Admission(CONFIG, Fixed(9), clock, lambda _: path_s)
+    call = served(clock, remaining_s=10.0)
+    clock.advance(late_s)
 
-    assert await admitted(admission, served(clock, remaining_s=10.0)) is lets_in
+    assert await admitted(admission, call) is lets_in
 
 
 async def test_a_refusal_by_estimate_says_what_is_needed_and_what_is_left(
@@ -145,6 +149,15 @@ async def test_reject_tokens_are_not_spent_on_calls_that_have_time(clock: Manual
     path_s = 100.0
 
     assert not await admitted(admission, served(clock))
+
+
+async def test_no_calm_before_pays_for_refusing_everybody(clock: ManualClock) -> None:
+    paths = iter([1.0] * 1000 + [100.0] * 20)
+    admission = Admission(CONFIG, Fixed(9), clock, lambda _: next(paths))
+    for _ in range(1020):
+        await admitted(admission, served(clock))
+
+    assert admission.snapshot().spared_count >= 3
 
 
 async def test_an_observing_estimate_refuses_nobody_and_counts_the_same(

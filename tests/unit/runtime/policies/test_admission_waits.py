@@ -64,11 +64,13 @@ async def refused_after_s(admission: Admission, call: Inbound, clock: Clock) -> 
     return clock.now() - began
 
 
-async def full(admission: Admission, clock: Clock, *, count: int = 4) -> AsyncExitStack:
+async def full(
+    admission: Admission, clock: Clock, *, count: int = 4, level: Criticality = HIGH
+) -> AsyncExitStack:
     """Let one tenant take all places; they come free when the stack is closed."""
     stack = AsyncExitStack()
     for _ in range(count):
-        await stack.enter_async_context(admission(served(clock)))
+        await stack.enter_async_context(admission(served(clock, level=level)))
     return stack
 
 
@@ -219,6 +221,23 @@ async def test_a_higher_limit_lets_those_in_who_wait(clock: Clock) -> None:
         await asyncio.wait_for(waiting, 0.01)
 
     assert admission.snapshot().peak_inflight == 5
+
+
+async def test_new_places_go_to_the_highest_level_that_waits(clock: Clock) -> None:
+    even = replace(CONFIG.levels, sheddable_ratio=1.0, sheddable_plus_ratio=1.0, critical_ratio=1.0)
+    admission = gate(clock, 10, replace(CONFIG, levels=even))
+
+    async with await full(admission, clock, count=10, level=LOW):
+        low, *high = (
+            asyncio.create_task(admission(served(clock, "cold", level)).__aenter__())
+            for level in (LOW, HIGH, HIGH, HIGH)
+        )
+        await settle()
+        admission.reconfigure_limit(LimitConfig(max_inflight=13))
+        await asyncio.wait([low, *high])
+
+    assert [task.exception() for task in high] == [None] * 3
+    assert isinstance(low.exception(), LoadShedError)
 
 
 async def test_a_cancelled_waiter_leaves_nothing_behind(clock: Clock) -> None:
