@@ -48,7 +48,7 @@ def _like(module: ModuleType, **others: Any) -> ModuleType:
 async def wait_first(
     futures: Collection["asyncio.Future[Any]"], *, return_when: str
 ) -> tuple[set["asyncio.Future[Any]"], set["asyncio.Future[Any]"]]:
-    """Wait as asyncio.wait does, for one future in a tenth of the functions.
+    """Wait as asyncio.wait does, for one future in a third of the functions.
 
     A server waits for the next call of any method that was registered, and for that of all others.
     Ours register none (`PolicyServer`), so it is one future, once for each call.
@@ -58,10 +58,16 @@ async def wait_first(
     (future,) = futures
     if not future.done():
         woken = asyncio.get_running_loop().create_future()
-        future.add_done_callback(woken.set_result)
+
+        def wake(_: "asyncio.Future[Any]") -> None:
+            # Who is cancelled in the turn in which it comes has ended the wait already.
+            if not woken.done():
+                woken.set_result(None)
+
+        future.add_done_callback(wake)
         try:
             await woken
         finally:
             # Who is cancelled here leaves nobody to be told.
-            future.remove_done_callback(woken.set_result)
+            future.remove_done_callback(wake)
     return {future}, set()

@@ -63,6 +63,18 @@ async def test_who_waits_may_be_cancelled_and_what_comes_is_kept() -> None:
     assert complaints == []
 
 
+async def test_who_is_cancelled_in_the_turn_in_which_it_comes_is_cancelled_and_no_more() -> None:
+    coming, complaints = future(), []
+    asyncio.get_running_loop().set_exception_handler(lambda _, told: complaints.append(told))
+    wait = await waiting(coming)
+    coming.set_result("a call")
+    wait.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await wait
+    await asyncio.sleep(0)
+    assert complaints == []
+
+
 async def test_of_several_the_first_is_waited_for() -> None:
     first, second = future(), future()
     wait = await waiting(first, second)
