@@ -6,8 +6,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from services.runtime.call import Criticality, Identity, Inbound, Mode
 from services.runtime.clock import ManualClock
@@ -22,7 +20,6 @@ from services.runtime.errors import (
 )
 from services.runtime.policies.admission import Admission, AdmissionConfig
 from services.runtime.policies.limit import Fixed, LimitConfig
-from services.runtime.reject_tokens import RejectTokens
 from tests.unit.runtime.policies.samples import inbound
 
 CONFIG = AdmissionConfig(estimate=Mode.ENFORCE)
@@ -151,15 +148,6 @@ async def test_reject_tokens_are_not_spent_on_calls_that_have_time(clock: Manual
     assert not await admitted(admission, served(clock))
 
 
-async def test_no_calm_before_pays_for_refusing_everybody(clock: ManualClock) -> None:
-    paths = iter([1.0] * 1000 + [100.0] * 20)
-    admission = Admission(CONFIG, Fixed(9), clock, lambda _: next(paths))
-    for _ in range(1020):
-        await admitted(admission, served(clock))
-
-    assert admission.snapshot().spared_count >= 3
-
-
 async def test_an_observing_estimate_refuses_nobody_and_counts_the_same(
     clock: ManualClock,
 ) -> None:
@@ -179,23 +167,6 @@ async def test_an_estimate_that_is_off_is_not_asked(clock: ManualClock) -> None:
     admission = Admission(replace(CONFIG, estimate=Mode.OFF), Fixed(9), clock, never)
 
     assert await admitted(admission, served(clock))
-
-
-@given(st.lists(st.booleans(), max_size=300), st.floats(0.05, 0.95), st.integers(1, 20))
-def test_of_any_calls_in_a_row_no_more_than_the_part_is_refused(
-    wanted: list[bool], ratio: float, burst: int
-) -> None:
-    tokens = RejectTokens(ratio, burst)
-
-    refused = []
-    for wants in wanted:
-        tokens.looked += 1
-        refused.append(wants and tokens.try_refuse())
-
-    share = round(1000 * ratio) / 1000
-    for first in range(0, len(refused), 7):
-        for last in range(first, len(refused), 5):
-            assert sum(refused[first:last]) <= share * (last - first) + burst + 1e-9
 
 
 async def test_the_limit_is_reached_and_never_exceeded(clock: ManualClock) -> None:
