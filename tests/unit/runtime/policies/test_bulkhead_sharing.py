@@ -170,6 +170,29 @@ async def test_the_queue_is_first_come_first_served(clock: Clock) -> None:
     assert log[4:] == ["a4", "a5"]
 
 
+async def test_the_queue_is_first_come_first_served_beyond_the_share_as_well(
+    clock: Clock,
+) -> None:
+    bulkhead = Bulkhead(SMALL, clock)
+    done = asyncio.Event()
+    log: list[str] = []
+
+    async with asyncio.TaskGroup() as group:
+        # Of two tenants that share four permits this one has two, and gets a third.
+        async with holding(bulkhead, attempt(clock, tenant="b"), attempt(clock), attempt(clock)):
+            async with holding(bulkhead, attempt(clock)):
+                for number in range(2):
+                    call = attempt(clock, key=f"tool/{number}")
+                    call.note = str(number)
+                    group.create_task(hold_until(bulkhead, call, done, log))
+                await settle()
+            await settle()
+            first = list(log)
+        done.set()
+
+    assert first == ["a0"]
+
+
 async def test_tenants_take_turns_in_the_queue(clock: Clock) -> None:
     bulkhead = Bulkhead(SMALL, clock)
     log: list[str] = []
