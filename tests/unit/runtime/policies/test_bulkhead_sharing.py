@@ -49,6 +49,13 @@ async def test_a_slow_callee_fills_its_own_permits_only(clock: Clock) -> None:
     assert both == 3
 
 
+async def test_the_limit_of_a_callee_holds_for_all_tenants_together(clock: Clock) -> None:
+    bulkhead = Bulkhead(replace(SHARED, core=GroupSize(permits=64, max_queued=0)), clock)
+
+    async with holding(bulkhead, *(attempt(clock, limit=4, tenant=name) for name in "abcd")):
+        assert await refused(bulkhead, attempt(clock, limit=4, tenant="e")) == "queue_full"
+
+
 async def test_nobody_waits_behind_a_callee_that_it_does_not_call(clock: Clock) -> None:
     bulkhead = Bulkhead(SMALL, clock)
     done = asyncio.Event()
@@ -187,6 +194,27 @@ async def test_the_queue_is_first_come_first_served_beyond_the_share_as_well(
                     group.create_task(hold_until(bulkhead, call, done, log))
                 await settle()
             await settle()
+            first = list(log)
+        done.set()
+
+    assert first == ["a0"]
+
+
+async def test_who_waits_goes_first_when_time_alone_has_made_room(clock: Clock) -> None:
+    bulkhead = Bulkhead(replace(SHARED, lone_after_s=0.1), clock)
+    done = asyncio.Event()
+    log: list[str] = []
+
+    async with asyncio.TaskGroup() as group:
+        async with holding(bulkhead, attempt(clock, tenant="b")):
+            pass
+        async with holding(bulkhead, attempt(clock), attempt(clock)):
+            for number in range(2):
+                call = attempt(clock)
+                call.note = str(number)
+                group.create_task(hold_until(bulkhead, call, done, log))
+                # By now it has been alone for long enough to hold a third one.
+                await clock.sleep(0.15)
             first = list(log)
         done.set()
 
