@@ -14,7 +14,8 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
-from services.runtime.call import Mode
+from services.runtime.call import Call, Mode
+from services.runtime.errors import CircuitOpenError
 from services.runtime.keyed import MAX_KEYS
 from services.runtime.ranges import check_ranges
 from services.runtime.setting_text import SettingError
@@ -182,6 +183,43 @@ class Watched:
     """Whether it is under way and slow already."""
     probe: bool
     """Whether it finds out whether the callee is well again."""
+
+
+def pause(call: Call) -> None:
+    """Have the breaker of a call look away while the call waits for something of ours."""
+    attempt: Watched | None = call.watched
+    if attempt is not None:
+        attempt.breaker.pause(attempt)
+
+
+def resume(call: Call) -> None:
+    """Have the breaker of a call count its time from now on: what it waited is not its callee's."""
+    attempt: Watched | None = call.watched
+    if attempt is not None:
+        attempt.breaker.resume(attempt)
+
+
+def refusal(
+    key: str, state: BreakerState, reason: Reason, told: str, after_s: float | None
+) -> CircuitOpenError:
+    """Return what the callers of a callee are told whom its breaker refuses.
+
+    Args:
+        key: the callee.
+        state: what its breaker is in: open, or half-open with enough probes under way.
+        reason: why.
+        told: what has to be corrected, if that is known.
+        after_s: when to call again, seconds; None while it is not known.
+    """
+    when = "once it is released" if after_s is None else f"in {after_s:.1f} s"
+    what = "being probed" if state is HALF_OPEN else "known to be sick"
+    why = f"{reason}: {told}" if told else reason
+    return CircuitOpenError(
+        f"{key} is {what} ({why}); call again {when}",
+        cause=reason,
+        details={"dependency": key, "breaker": state},
+        retry_after_s=after_s,
+    )
 
 
 class _Bus(_aiobreaker.CircuitBreakerListener):  # type: ignore[misc, name-defined]

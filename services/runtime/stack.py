@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from services.runtime.call import Call, CallLimits, Driver, Inbound
-from services.runtime.circuit import BreakerChange
+from services.runtime.circuit import BreakerChange, pause, resume
 from services.runtime.clock import Clock
 from services.runtime.config import Config
 from services.runtime.estimate import PathEstimator, ServedPaths
@@ -16,7 +16,7 @@ from services.runtime.policies.adaptive import AdaptiveTimeouts
 from services.runtime.policies.adequacy import Adequacy
 from services.runtime.policies.admission import Admission, Estimate
 from services.runtime.policies.breaker import Breakers
-from services.runtime.policies.bulkhead import Bulkhead
+from services.runtime.policies.bulkhead import Bulkhead, Waits
 from services.runtime.policies.deadline import ClientDeadline, ServerDeadline
 from services.runtime.policies.fallback import FallbackDriver
 from services.runtime.policies.hedge import Hedge
@@ -192,7 +192,7 @@ def client_policies(
         hedge=Hedge(settings.hedge, clock, breakers.closed),
         retry=Retry(settings.retry, clock, chance, breakers.closed),
         breakers=breakers,
-        bulkhead=Bulkhead(settings.bulkhead, clock),
+        bulkhead=Bulkhead(settings.bulkhead, clock, Waits(begins=pause, ends=resume)),
         adaptive=AdaptiveTimeouts(settings.adaptive, clock, breakers.closed),
     )
 

@@ -67,7 +67,7 @@ def _had_time(error: DependencyFailedError, call: Call) -> bool:
     if call.wait_limit is None:
         return False
     until, _ = call.wait_limit.first_wait_until()
-    return until - call.started_at >= _needed_s(call)
+    return until - call.sent_at >= _needed_s(call)
 
 
 def _needed_s(call: Call) -> float:

@@ -15,6 +15,7 @@ from services.runtime.circuit import (
     Circuit,
     Reason,
     Watched,
+    refusal,
 )
 from services.runtime.clock import Clock
 from services.runtime.errors import CircuitOpenError
@@ -86,10 +87,10 @@ class Breaker:
         attempt.breaker, attempt.epoch, attempt.started_at = self, self._epoch, now
         attempt.length_s, attempt.overdue, attempt.probe = None, False, False
         if self.state is not CLOSED:
-            refusal = self._refusal(now)
-            if refusal is not None:
+            refused = self._refusal(now)
+            if refused is not None:
                 if self._config.mode is Mode.ENFORCE:
-                    raise refusal
+                    raise refused
                 # It passes as if it had been refused: what it comes to must not be looked at.
                 attempt.epoch = _UNSEEN
                 return attempt
@@ -99,6 +100,17 @@ class Breaker:
         if now + self.slow_call_s < self._due:
             self._due = now + self.slow_call_s
         return attempt
+
+    def pause(self, attempt: Watched) -> None:
+        """Look away while an attempt waits for something of ours; a probe stays one."""
+        self._waiting.pop(attempt, None)
+
+    def resume(self, attempt: Watched) -> None:
+        """Count the time of an attempt from now on."""
+        attempt.started_at = now = self._clock.now()
+        if attempt.epoch == self._epoch:
+            self._waiting[attempt] = None
+            self._due = min(self._due, now + self.slow_call_s)
 
     def first_event(self, attempt: Watched) -> None:
         """Note that a stream has begun: that is what its callee needed for an answer."""
@@ -184,15 +196,7 @@ class Breaker:
         if half_open and self._probes < self._config.max_probes:
             return None
         after_s = self.slow_call_s if half_open else self._remaining_s(now)
-        when = "once it is released" if after_s is None else f"in {after_s:.1f} s"
-        state = "being probed" if half_open else "known to be sick"
-        why = f"{self._reason}: {self._told}" if self._told else self._reason
-        return CircuitOpenError(
-            f"{self.key} is {state} ({why}); call again {when}",
-            cause=self._reason,
-            details={"dependency": self.key, "breaker": self.state},
-            retry_after_s=after_s,
-        )
+        return refusal(self.key, self.state, self._reason, self._told, after_s)
 
     def _settle(self, attempt: Watched, outcome: Outcome, now: float) -> None:
         """Stop watching the age of an attempt."""
@@ -278,9 +282,9 @@ class Breaker:
         if old is new:
             return
         self._trips += new is BreakerState.OPEN
-        why, told, before = self._reason, self._told, self._before
+        why, told, was = self._reason, self._told, self._before
         self._tell(
-            BreakerChange(key=self.key, old=old, new=new, reason=why, told=told, numbers=before)
+            BreakerChange(key=self.key, old=old, new=new, reason=why, told=told, numbers=was)
         )
 
     def _remaining_s(self, now: float) -> float | None:

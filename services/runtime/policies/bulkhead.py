@@ -15,7 +15,7 @@ policy and the wire must do the same.
 """
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -156,12 +156,24 @@ class BulkheadSnapshot:
     groups: Mapping[Group, PermitsSnapshot]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waits:
+    """Tells others of waits: that time is not the callee's."""
+
+    begins: Callable[[Call], None] = lambda call: None
+    """Is told when a call begins to wait."""
+    ends: Callable[[Call], None] = lambda call: None
+    """Is told when it goes on, with its permits; of one that ends without it is not told."""
+
+
 class Bulkhead(Guard[Call]):
     """Is the guard that takes permits before an attempt is sent."""
 
-    def __init__(self, config: BulkheadConfig, clock: Clock) -> None:
-        """Take the sizes and the clock."""
+    def __init__(self, config: BulkheadConfig, clock: Clock, waits: Waits | None = None) -> None:
+        """Take the sizes, the clock, and who is told of waits."""
         self.config = config
+        self.waits = waits or Waits()
+        """Who is told of waits."""
         self._clock = clock
         self._shared = config.shared
         own = {
@@ -187,7 +199,7 @@ class Bulkhead(Guard[Call]):
         if permits.take_at_once(callee.key, most, tenant, now):
             call.place = now
             return None
-        place = _Attempt(self.config, permits, call, self._clock, most)
+        place = _Attempt(self, permits, call, self._clock, most)
         call.place = place
         return place.enter()
 
@@ -225,18 +237,19 @@ class Bulkhead(Guard[Call]):
 class _Attempt(Place):
     """Is the place of one attempt."""
 
-    __slots__ = ("_blocker", "_call", "_clock", "_config", "_permits", "_timer", "_woken")
+    __slots__ = ("_blocker", "_call", "_clock", "_config", "_permits", "_timer", "_waits", "_woken")
 
     def __init__(
         self,
-        config: BulkheadConfig,
+        bulkhead: Bulkhead,
         permits: Permits,
         call: Call,
         clock: Clock,
         most: int | None,
     ) -> None:
         super().__init__(call.callee.key, most, call.inbound.identity.tenant)
-        self._config = config
+        self._config = bulkhead.config
+        self._waits = bulkhead.waits
         self._permits = permits
         self._call = call
         self._clock = clock
@@ -301,6 +314,7 @@ class _Attempt(Place):
         self._woken = loop.create_future()
         self._timer = loop.call_later(wait_s, self._expire)
         call.inbound.begin_wait(call.dependency, began)
+        self._waits.begins(call)
         try:
             await self._woken
         except BaseException:
@@ -318,6 +332,7 @@ class _Attempt(Place):
             # Woken so late that nothing useful can be sent any more.
             self.leave()
             raise self._full("group", now - began)
+        self._waits.ends(call)
 
     def _expire(self) -> None:
         if not self.waiting:

@@ -13,10 +13,13 @@ Every pair of neighbours, outermost first, with the test that would fail in anot
     deadline · breaker             test_a_call_without_time_is_no_probe
     breaker · bulkhead             test_nobody_queues_for_a_callee_that_is_known_to_be_sick,
                                    test_a_probe_that_finds_no_permit_leaves_its_place_to_another,
-                                   test_refusals_of_the_bulkhead_do_not_open_the_breaker
+                                   test_refusals_of_the_bulkhead_do_not_open_the_breaker,
+                                   test_the_wait_for_a_permit_does_not_make_a_callee_slow
     bulkhead · adaptive timeouts   test_the_wait_for_a_permit_is_no_latency_of_the_callee
     adaptive timeouts · estimate   test_who_judges_a_silence_knows_what_nine_of_ten_answers_take
     estimate · the wire            test_what_a_sick_callee_takes_moves_no_timeout_but_is_expected
+
+Those that name a wait for a permit stand in test_stack_waits.py.
 
 And pairs with others between them: retry over the breaker and over the bulkhead, hedge over both.
 """
@@ -322,19 +325,6 @@ async def test_refusals_of_the_bulkhead_do_not_open_the_breaker() -> None:
     assert hop.state() is BreakerState.CLOSED
     assert hop.policies.breakers.snapshot()[KEY].call_count == 0
     assert hop.policies.retry.snapshot()[KEY].tokens == 10.0
-
-
-async def test_the_wait_for_a_permit_is_no_latency_of_the_callee() -> None:
-    hop = wired((0.1, None), tables=[ONE_PERMIT])
-    for _ in range(10):
-        await asyncio.gather(hop.ask(), hop.ask(), hop.ask())
-
-    adaptive = hop.policies.adaptive.snapshot()[KEY]
-    assert adaptive.sample_count == 30
-    assert adaptive.p99_s == pytest.approx(0.1)
-    # The wait is a part of what the attempt was given, though.
-    waited = max(hop.callee.sent, key=lambda sent: sent.at - hop.callee.sent[0].at)
-    assert waited.given_s < hop.callee.sent[0].given_s
 
 
 async def test_what_a_sick_callee_takes_moves_no_timeout_but_is_expected() -> None:

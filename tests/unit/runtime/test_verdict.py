@@ -27,7 +27,7 @@ def stream(first_s: float, *, advertised_p90_s: float = 0.0, delivered: bool = F
     return sql_call(
         streaming=True,
         step_timeout_s=first_s,
-        started_at=START,
+        sent_at=START,
         wait_limit=wait,
         advertised_p90_s=advertised_p90_s,
         delivered=delivered,
