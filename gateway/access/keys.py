@@ -73,6 +73,9 @@ def read_keys(content: bytes) -> Sequence[KeyRecord]:
         raise ValueError(f"{where or 'the file'}: {first['msg']}") from None
     if len({each.id for each in found}) < len(found):
         raise ValueError("keys: an id is there twice")
+    if len({each.digest for each in found}) < len(found):
+        # A key is known by it: which of the two is revoked, and whose it is, nobody could tell.
+        raise ValueError("keys: a digest is there twice")
     return found
 
 

@@ -106,6 +106,8 @@ def test_a_key_opens_until_the_instant_at_which_it_expires() -> None:
 
 
 RECORD = made()[1].model_dump_json()
+TWIN = made()[1].model_copy(update={"id": "f" * 12, "tenant": "other"}).model_dump_json()
+"""Has the digest of the same key."""
 
 
 @requirement("tenants:key-file")
@@ -116,7 +118,8 @@ RECORD = made()[1].model_dump_json()
         ("[]", "the file"),
         ('{"version": 2, "keys": []}', "version"),
         ('{"version": 1, "keys": [{"id": "xyz"}]}', r"keys\.0\.id"),
-        (f'{{"version": 1, "keys": [{RECORD}, {RECORD}]}}', "twice"),
+        (f'{{"version": 1, "keys": [{RECORD}, {RECORD}]}}', "an id is there twice"),
+        (f'{{"version": 1, "keys": [{RECORD}, {TWIN}]}}', "a digest is there twice"),
         (f'{{"version": 1, "more": 1, "keys": [{RECORD}]}}', "more"),
     ],
 )
