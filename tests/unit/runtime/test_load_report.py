@@ -216,23 +216,3 @@ def test_garbage_leaves_the_last_report_and_its_age() -> None:
 
     assert nothing == (None, math.inf)
     assert (reader.report, reader.age_s()) == (FULL, 5)
-
-
-@requirement("load:cheap")
-@pytest.mark.parametrize(("answers", "asked_count"), [(True, 5), (False, 20)])
-def test_a_caller_asks_five_times_a_second_and_oftener_only_while_none_comes(
-    answers: bool, asked_count: int
-) -> None:
-    clock = ManualClock()
-    reader = LoadReader(clock)
-
-    asked = 0
-    for _ in range(1000):
-        if clock.now() >= reader.due_at:
-            asked += 1
-            reader.ask(clock.now())
-            if answers:
-                reader.note(encode_load_report(FULL))
-        clock.advance(0.001)
-
-    assert asked == asked_count
