@@ -42,6 +42,26 @@ def unknown(path: tuple[str, ...], known: Iterable[str]) -> str:
     return f"{named(path)} is not a setting{nearest(path[-1], known)}"
 
 
+def truth_for_number(path: tuple[str, ...], kind: type[Any], table: Mapping[str, Any]) -> str:
+    """Return why a table is refused that says true or false of a number; empty if it does not.
+
+    Pydantic takes them for 1 and 0, and nobody who writes them means that.
+
+    Args:
+        path: the section and the tables in it.
+        kind: the model or the dataclass that declares the table.
+        table: what was written.
+    """
+    for key, annotation in _annotations(kind).items():
+        value = table.get(key)
+        if isinstance(value, Mapping) and _is_table(annotation):
+            if problem := truth_for_number((*path, key), annotation, value):
+                return problem
+        elif isinstance(value, bool) and _is_number(annotation):
+            return refusal((*path, key), value, _number(kind, key, annotation))
+    return ""
+
+
 def describe(section: str, kind: type[Any], error: ValidationError) -> str:
     """Return what is wrong with a section, as its user has written it.
 
@@ -105,12 +125,20 @@ def _advice(kind: type[Any], key: str, problem: ErrorDetails) -> str:
         near = nearest(str(problem["input"]), choices)
         return f"write one of {', '.join(choices)}" + (near if "did you mean" in near else "")
     if found in _NUMBERS:
-        return number_advice(_bounds(kind, key), whole=int in (annotation, *get_args(annotation)))
+        return _number(kind, key, annotation)
     if found in _LISTS:
         return 'write a list such as ["a", "b"], or a,b in the environment'
     if found in _NO_TABLE:
         return "write a table"
     return _WORDS.get(found) or _told(problem)
+
+
+def _is_number(annotation: Any) -> bool:
+    return any(kind in (int, float) for kind in (annotation, *get_args(annotation)))
+
+
+def _number(kind: type[Any], key: str, annotation: Any) -> str:
+    return number_advice(_bounds(kind, key), whole=int in (annotation, *get_args(annotation)))
 
 
 def _choices(annotation: Any) -> Iterable[str]:

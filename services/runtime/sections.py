@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from services.runtime.mistakes import describe, unknown
+from services.runtime.mistakes import describe, truth_for_number, unknown
 from services.runtime.setting_text import nearest as nearest  # callers find it here as well
 
 
@@ -41,6 +41,7 @@ def read_section(name: str, kind: type[SectionT], table: Any) -> SectionT:
     """
     if not isinstance(table, dict):
         raise ConfigError(f"[{name}] must be a table")
+    _refuse_truths(name, kind, table)
     try:
         return kind.model_validate(table)
     except ValidationError as error:
@@ -56,6 +57,7 @@ def read_policy(name: str, kind: type[PolicyT], table: Any) -> PolicyT:
         ConfigError: a key is unknown or a value does not fit.
     """
     values = _complete((name,), kind, table)
+    _refuse_truths(name, kind, values)
     try:
         return cast(PolicyT, _adapter(cast(Any, kind)).validate_python(values))
     except ValidationError as error:
@@ -81,6 +83,11 @@ def default_of(field: "Field[Any]") -> Any:
     if field.default_factory is not MISSING:
         return field.default_factory()
     return field.default
+
+
+def _refuse_truths(name: str, kind: type[Any], table: Mapping[str, Any]) -> None:
+    if problem := truth_for_number((name,), kind, table):
+        raise ConfigError(problem)
 
 
 def _complete(path: tuple[str, ...], kind: type[Any], table: Any) -> dict[str, Any]:

@@ -158,6 +158,11 @@ def test_the_share_of_the_deadline_section_counts_for_every_dependency(tmp_path:
         ("[calls.tool]\nstep_timeout_s = -1\n", "[calls.tool] step_timeout_s = -1 ("),
         ("[calls.tool]\nstep_timeout_s = nan\n", "[calls.tool] step_timeout_s = nan ("),
         ("[deadline]\nmax_deadline_s = inf\n", "[deadline] max_deadline_s = inf ("),
+        (
+            "[calls.tool]\nstep_timeout_s = true\n",
+            "[calls.tool] step_timeout_s = true (SIXHOP_CALLS__TOOL__STEP_TIMEOUT_S): write a num",
+        ),
+        ("[calls.model]\nfirst_content_timeout_s = false\n", "first_content_timeout_s = false ("),
         ("[log]\nlevel = 'loud'\n", "): write one of debug, info, warning, error"),
         ("[gateway\n", "sixhop.toml cannot be read: "),
     ],
@@ -195,6 +200,7 @@ def test_a_wrong_variable_is_refused_with_the_place_and_a_hint(
             "[tool]\nprot = 1\n",
             "[tool] prot (SIXHOP_TOOL__PROT) is not a setting; did you",
         ),
+        ("[tool]\nport = true\n", "[tool] port = true (SIXHOP_TOOL__PORT): write a whole"),
         ("[tool]\nnames = [1]\n", "[tool] names has 1 (SIXHOP_TOOL__NAMES): "),
     ],
 )
@@ -226,6 +232,11 @@ def test_a_rooms_own_section_is_checked_by_the_room(
             "[bulkhead.core]\npermits = 'many'\n",
             '[bulkhead.core] permits = "many" (',
         ),
+        (
+            "[bulkhead.core]\npermits = true\n",
+            "[bulkhead.core] permits = true (SIXHOP_BULKHEAD__CORE__PERMITS): write a whole",
+        ),
+        ("[bulkhead]\nmax_wait_s = true\n", "[bulkhead] max_wait_s = true ("),
         (
             "[bulkhead.core]\npermits = 0\n",
             "(SIXHOP_BULKHEAD__CORE__PERMITS): write a whole",
