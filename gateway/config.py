@@ -7,6 +7,7 @@ from pydantic import Field, SecretStr
 
 from gateway.access.jwt_settings import JwtSettings
 from services.runtime.config import HopSettings, Section
+from services.runtime.redis_url import RedisUrl
 from services.runtime.topology import DEFAULT_PORTS, GATEWAY
 
 HTTP_PORT_DISTANCE = 80
@@ -40,7 +41,7 @@ class RunsSettings(Section):
     max_reader_count: int = Field(default=256, ge=1, le=100_000)
     """The most streams of `/v1/runs/{id}/events` at a time; each holds a connection. One tenant
     with a name reads a quarter of them."""
-    redis_url: SecretStr = SecretStr("")
+    redis_url: RedisUrl = SecretStr("")
     """Where gateways share what they keep, such as `redis://host:6379/0`; empty keeps it in each
     one's memory. A secret, because it may hold a password."""
     redis_prefix: str = Field(default="sixhop:runs", min_length=1, max_length=100)
@@ -98,7 +99,7 @@ class GatewaySettings(HopSettings):
     configuration. Once it is there, or named here, callers need a key."""
     jwt: JwtSettings = Field(default_factory=JwtSettings)
     """Says which tokens of others let callers in, beside keys."""
-    quota_redis_url: SecretStr = SecretStr("")
+    quota_redis_url: RedisUrl = SecretStr("")
     """Where gateways count together what tenants use, such as `redis://host:6379/0`; empty lets
     each count for itself. A secret, because it may hold a password."""
     quota_redis_prefix: str = Field(default="sixhop:quota", min_length=1, max_length=100)

@@ -18,7 +18,6 @@ from services.runtime.orders import is_loopback
 from services.runtime.policies.identification import ANYBODY
 from services.runtime.process import Hop
 from services.runtime.telemetry import ACCESS_RULE, get_logger
-from services.runtime.topology import GATEWAY
 
 _BEARER = re.compile(r"\s*bearer\s+(\S+)\s*", re.IGNORECASE)
 
@@ -147,15 +146,8 @@ async def open_entrance(hop: Hop, settings: GatewaySettings) -> AsyncIterator[En
             hop.tenancy.identification.authenticate = entrance.authenticate
             url = settings.quota_redis_url.get_secret_value()
             if url:
-                meter = _shared_meter(url, settings.quota_redis_prefix, hop.clock)
+                meter = SharedMeter(url, settings.quota_redis_prefix, hop.clock)
                 await stack.enter_async_context(background(meter.tell_forever()))
                 hop.tenancy.quota.meter = meter
         get_logger().info(ACCESS_RULE, who=entrance.rule())
         yield entrance
-
-
-def _shared_meter(url: str, prefix: str, clock: Clock) -> SharedMeter:
-    try:
-        return SharedMeter(url, prefix, clock)
-    except ValueError as error:
-        raise ConfigError(f"[{GATEWAY}] quota_redis_url: {error}") from None

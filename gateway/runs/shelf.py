@@ -10,7 +10,6 @@ from gateway.runs.reading import RunReader
 from gateway.runs.redis_store import RedisRuns
 from gateway.runs.sharing import Outbox
 from services.runtime.background import background
-from services.runtime.config import ConfigError
 from services.runtime.process import Hop
 
 
@@ -33,18 +32,11 @@ class Shelf:
 
 
 def open_shelf(hop: Hop, settings: RunsSettings) -> Shelf:
-    """Return what keeps runs as the settings want it.
-
-    Raises:
-        ConfigError: the address of the store is wrong.
-    """
+    """Return what keeps runs as the settings want it."""
     if not settings.redis_url.get_secret_value():
         book = RunBook(hop.pod, settings, hop.clock)
         return Shelf(book, RunReader(book.memory, hop.clock), None)
-    try:
-        store = RedisRuns(settings, hop.clock)
-    except ValueError as error:
-        raise ConfigError(f"gateway.runs.redis_url: {error}") from None
+    store = RedisRuns(settings, hop.clock)
     outbox = Outbox(store, hop.clock)
     book = RunBook(hop.pod, settings, hop.clock, outbox.put)
     return Shelf(book, RunReader(book.memory, hop.clock, store), outbox)

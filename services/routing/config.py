@@ -3,6 +3,7 @@
 from pydantic import Field, SecretStr, model_validator
 
 from services.runtime.config import HopSettings, Section
+from services.runtime.redis_url import RedisUrl
 from services.runtime.setting_text import SettingError
 
 
@@ -42,7 +43,7 @@ class BoardSettings(Section):
     default_limit: int = Field(default=256, ge=1)
     """How many calls a replica may have in flight that has told no limit; what a hop lets in when
     nothing is configured."""
-    redis_url: SecretStr = SecretStr("")
+    redis_url: RedisUrl = SecretStr("")
     """Where routing processes share what they learn, such as `redis://host:6379/0`; empty keeps the
     board of each its own. A secret, because it may hold a password."""
     redis_prefix: str = Field(default="sixhop:board", min_length=1, max_length=100)

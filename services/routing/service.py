@@ -20,7 +20,6 @@ from services.routing.sharing import BoardSharing
 from services.runtime.background import background
 from services.runtime.call import CURRENT
 from services.runtime.clock import Clock
-from services.runtime.config import ConfigError
 from services.runtime.errors import NotFoundError, SelfUnavailableError
 from services.runtime.generation_options import options_from_wire
 from services.runtime.policies.deadline import MAX_SHARE
@@ -227,10 +226,7 @@ async def _sharing(hop: Hop, board: HealthBoard, settings: BoardSettings) -> Asy
     if not url:
         yield
         return
-    try:
-        store = RedisStore(url, settings.redis_prefix, settings.share_expiry_s)
-    except ValueError as error:
-        raise ConfigError(f"routing.board.redis_url: {error}") from None
+    store = RedisStore(url, settings.redis_prefix, settings.share_expiry_s)
     sharing = BoardSharing(board, store, hop.pod, settings.share_interval_s, hop.clock)
     async with background(sharing.share_forever()):
         yield
