@@ -83,8 +83,9 @@ class BreakerConfig:
     mode: Mode = Mode.ENFORCE
     """Whether it refuses, because a sick callee costs everybody's time; `observe` opens, probes,
     closes and tells so as if, and lets every call pass; `off` does not even look."""
-    window_s: PositiveInt = 10
-    """How far back calls count, in whole seconds; 10 s, so that a sick tool is cut off in ten."""
+    window_s: Annotated[int, Field(ge=1, le=300)] = 10
+    """How far back calls count, in whole seconds, 1–300; 10 s, so that a sick tool is cut off in
+    ten."""
     min_calls: PositiveInt = 10
     """How many calls the window must hold before its ratio or its mean says anything."""
     max_failure_ratio: Annotated[float, Field(ge=0, lt=1)] = 0.2

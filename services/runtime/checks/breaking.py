@@ -90,6 +90,19 @@ def _slow(tree: Tree) -> Iterator[str]:
             )
 
 
+def _in_time(tree: Tree) -> Iterator[str]:
+    config, run_s = tree.policies.breaker, tree.config.deadline.default_deadline_s
+    late_s = config.max_failure_ratio * config.window_s
+    if config.mode is Mode.ENFORCE and late_s > run_s:
+        yield (
+            f"every breaker: breaker.max_failure_ratio {config.max_failure_ratio:g} of "
+            f"breaker.window_s {config.window_s:g} s have to be failures, so a callee that was "
+            f"well and fails every call now is cut off only after {late_s:g} s, later than a whole "
+            f"run of deadline.default_deadline_s {run_s:g} s is over; lower breaker.window_s to "
+            f"{max(math.floor(run_s / config.max_failure_ratio), 1)} s"
+        )
+
+
 def _half_open(tree: Tree) -> Iterator[str]:
     leg = _longest(tree)
     limit_s, half_open_s = leg.limits.step_timeout_s, tree.policies.breaker.max_half_open_s
@@ -141,6 +154,13 @@ RULES = (
         name="window-fills",
         holds="enough calls come into a breaker's window",
         find=_ratios,
+        severity=Severity.WARNING,
+        engine=True,
+    ),
+    Rule(
+        name="opens-in-time",
+        holds="a callee that begins to fail is cut off within the time of a run",
+        find=_in_time,
         severity=Severity.WARNING,
         engine=True,
     ),

@@ -54,6 +54,25 @@ NEVER_SLOW = {"BREAKER__SLOW_COUNT": "900", "BREAKER__SLOW_OF": "900"}
             },
         ),
         (
+            "opens-in-time",
+            Severity.WARNING,
+            {"BREAKER__WINDOW_S": "200"},
+            (
+                "breaker.max_failure_ratio 0.2 of breaker.window_s 200 s",
+                "only after 40 s",
+                "deadline.default_deadline_s 30 s",
+                "lower breaker.window_s to 150 s",
+            ),
+            {"BREAKER__WINDOW_S": "150"},
+        ),
+        (
+            "opens-in-time",
+            Severity.WARNING,
+            {"BREAKER__WINDOW_S": "60", "BREAKER__MAX_FAILURE_RATIO": "0.9"},
+            ("only after 54 s", "lower breaker.window_s to 33 s"),
+            {"BREAKER__WINDOW_S": "33", "BREAKER__MAX_FAILURE_RATIO": "0.9"},
+        ),
+        (
             "open-lasts",
             Severity.WARNING,
             {"BREAKER__OPEN_DURATION_S": "19"},

@@ -347,6 +347,7 @@ async def test_what_an_operator_holds_closed_stays_so_and_then_judges_anew(
     "wrong",
     [
         {"window_s": 0},
+        {"window_s": 301},
         {"max_probes": 0},
         {"slow_count": 6},
         {"max_failure_ratio": 1.0},
