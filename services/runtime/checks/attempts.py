@@ -1,5 +1,6 @@
 """Compares what repeats, queues and adapts with the waits that have to hold it."""
 
+import math
 from collections.abc import Iterator
 
 from services.runtime.call import Callee, Mode
@@ -110,11 +111,11 @@ def _steps_fit(leg: Leg, retry: RetryConfig) -> str:
     sum_s = attempts * step_s + backoffs_s
     if sum_s <= leg.own_time_s:
         return ""
-    fitting_s = (leg.own_time_s - backoffs_s) / attempts
+    fitting_s = _floor((leg.own_time_s - backoffs_s) / attempts, 1)
     return (
         f"{leg.name}: {attempts} attempts of calls.{leg.callee}.step_timeout_s {step_s:g} s and "
         f"{backoffs_s:g} s of backoff are {sum_s:.1f} s, and {leg.caller} has "
-        f"{leg.own_time_s:.1f} s; lower the step timeout to {fitting_s:.1f} s, or set "
+        f"{leg.own_time_s:.1f} s; lower the step timeout to {fitting_s:g} s, or set "
         f"retry.max_attempts = {attempts - 1}"
     )
 
@@ -149,13 +150,21 @@ def _queues(tree: Tree) -> Iterator[str]:
 
 
 def _wait_fits(leg: Leg, what_for: str, section: str, wait_s: float) -> Iterator[str]:
-    if wait_s + leg.limits.min_useful_s > leg.silence_s:
+    most_s = leg.silence_s - leg.limits.min_useful_s
+    # Who needs more than there is at all has rules of its own; no shorter wait would do.
+    if 0 <= most_s < wait_s:
         yield (
             f"{leg.name}: a wait {what_for} of {section}.max_wait_s {wait_s:g} s leaves less "
             f"than the {leg.limits.min_useful_s:g} s that {leg.callee} needs of the "
             f"{leg.silence_s:.2f} s for one attempt; lower {section}.max_wait_s to "
-            f"{max(leg.silence_s - leg.limits.min_useful_s, 0):.2f} s"
+            f"{_floor(most_s, 2):g} s"
         )
+
+
+def _floor(length_s: float, digits: int) -> float:
+    """Return a length with so many digits behind the point, never more: what is told must fit."""
+    unit = 10.0**digits
+    return math.floor(length_s * unit + 1e-6) / unit
 
 
 def _floors(tree: Tree) -> Iterator[str]:

@@ -3,7 +3,7 @@
 import pytest
 
 from services.runtime.checks.attempts import longest_backoff_s
-from services.runtime.checks.finding import Severity
+from services.runtime.checks.finding import Finding, Severity
 from services.runtime.policies.retry import RetryConfig
 from tests.unit.runtime.checks.configuring import ENGINE, WITHOUT_ENGINE, found, violated
 
@@ -89,6 +89,45 @@ def test_a_contradiction_is_told_with_path_numbers_and_a_fix_that_works(
     assert any(all(word in finding.text for word in words) for finding in told)
     assert {finding.severity for finding in told} == {Severity.VIOLATION}
     assert found(rule, **ENGINE, **mended) == []
+
+
+def proposed(finding: Finding, phrase: str) -> str:
+    """Return the number that a finding proposes after a phrase."""
+    _, _, rest = finding.text.partition(phrase)
+    return rest.split()[0].rstrip(",;")
+
+
+@pytest.mark.parametrize("deadline_s", ["1", "1.7", "2.3", "3.1", "30"])
+@pytest.mark.parametrize("setting", ["bulkhead.max_wait_s", "admission.max_wait_s"])
+def test_the_shortest_wait_that_is_proposed_can_hold(setting: str, deadline_s: str) -> None:
+    variable = setting.upper().replace(".", "__")
+    deadline = {"DEADLINE__DEFAULT_DEADLINE_S": deadline_s}
+    told = found("queue-fits", **ENGINE, **deadline, **{variable: "20"})
+
+    fix = min((proposed(f, f"lower {setting} to ") for f in told if setting in f.text), key=float)
+
+    mended = found("queue-fits", **ENGINE, **deadline, **{variable: fix})
+    assert not [finding for finding in mended if setting in finding.text]
+
+
+@pytest.mark.parametrize("step_s", ["14", "15.7", "16.4"])
+def test_the_step_timeout_that_is_proposed_can_hold(step_s: str) -> None:
+    for deadline_s in ("30", "29.3", "31.1"):
+        deadline = {"DEADLINE__DEFAULT_DEADLINE_S": deadline_s}
+        told = found("attempts-fit", **ENGINE, **deadline, CALLS__TOOL__STEP_TIMEOUT_S=step_s)
+        told = [finding for finding in told if "lower the step timeout to" in finding.text]
+        for finding in told:
+            fix = proposed(finding, "lower the step timeout to ")
+            assert not found(
+                "attempts-fit", **ENGINE, **deadline, CALLS__TOOL__STEP_TIMEOUT_S=fix
+            ), finding.text
+
+
+def test_no_shorter_wait_is_proposed_to_a_callee_that_needs_more_than_there_is() -> None:
+    needy = {"CALLS__TOOL__MIN_USEFUL_S": "30"}
+
+    assert found("reaches-every-hop", **ENGINE, **needy)
+    assert not found("queue-fits", **ENGINE, **needy)
 
 
 @pytest.mark.parametrize("settings", [settings for _, settings, _, _ in CONTRADICTIONS])
