@@ -94,11 +94,20 @@ def _capacity_table(hops: Iterable[HopHealth]) -> Table:
     return table
 
 
+def _limit(gate: runtime_pb2.AdmissionSnapshot) -> str:
+    """Return the limit, and how far it goes where it refuses nobody."""
+    mode = next((rule.mode for rule in gate.rules if rule.rule == "limit"), None)
+    if mode == runtime_pb2.RULE_MODE_OFF:
+        return "off"
+    only = " observed" if mode == runtime_pb2.RULE_MODE_OBSERVE else ""
+    return f"{gate.limit} {gate.limit_kind}{only}"
+
+
 def _capacity(told: runtime_pb2.GetSnapshotResponse) -> list[str]:
     gate = told.admission
     lengths = [to_seconds(getattr(told, name)) for name in _LENGTHS]
     return [
-        f"{gate.limit} {gate.limit_kind}",
+        _limit(gate),
         str(gate.inflight_count),
         str(told.queued_count),
         f"{told.estimated_qps:.0f}/s more" if told.HasField("estimated_qps") else "",

@@ -169,6 +169,36 @@ def test_people_see_what_a_hop_could_still_take() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [
+        (runtime_pb2.RULE_MODE_ENFORCE, "tool 20 fixed 0 0"),
+        (runtime_pb2.RULE_MODE_OBSERVE, "tool 20 fixed observed 0 0"),
+        (runtime_pb2.RULE_MODE_OFF, "tool off 0 0"),
+    ],
+)
+def test_a_limit_that_refuses_nobody_is_not_shown_as_one(
+    mode: runtime_pb2.RuleMode.ValueType, words: str
+) -> None:
+    snapshot = runtime_pb2.GetSnapshotResponse(
+        hop="tool",
+        engine_enabled=True,
+        admission=runtime_pb2.AdmissionSnapshot(
+            limit=20,
+            limit_kind="fixed",
+            rules=[
+                runtime_pb2.RuleSnapshot(rule="estimate", mode=runtime_pb2.RULE_MODE_OFF),
+                runtime_pb2.RuleSnapshot(rule="limit", mode=mode),
+            ],
+        ),
+    )
+    in_force = step_timeouts(load_config(None, {}))
+
+    (line,) = shown(heard("tool", "127.0.0.1:7403", snapshot, in_force, serves=True))
+
+    assert " ".join(line).startswith(words)
+
+
 def test_people_see_in_words_what_policies_do() -> None:
     ejected = runtime_pb2.EjectionSnapshot(ejected=True)
     snapshot = runtime_pb2.GetSnapshotResponse(hop="tool", ejection=ejected)
