@@ -175,6 +175,23 @@ async def test_late_failures_do_not_count_after_it_has_closed(
     assert breakers.state(KEY) is CLOSED
 
 
+async def test_what_hung_in_an_earlier_time_is_not_counted_when_it_ends(
+    breakers: Breakers, clock: ManualClock
+) -> None:
+    hanging = await probes(breakers)
+    clock.advance(2.1)
+    assert breakers.snapshot()[KEY].overdue == 0
+    assert breakers.state(KEY) is OPEN
+    clock.advance(30.0)
+    await one(breakers, clock)
+
+    for guarded in hanging:
+        await end(guarded)
+
+    assert breakers.snapshot()[KEY].overdue == 0
+    assert breakers.snapshot()[KEY].call_count == 0
+
+
 async def test_half_open_ends_without_any_traffic(
     breakers: Breakers, clock: ManualClock, changes: list[BreakerChange]
 ) -> None:
