@@ -1,6 +1,7 @@
 """Shows what grpc.aio does against expectation, so that a release that changes it is noticed."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import grpc
 import pytest
 
+from services.runtime.client import CHANNEL_OPTIONS
 from tests.requirements import requirement
 
 pytestmark = requirement("grpc:traps")
@@ -16,7 +18,9 @@ METHOD = "/sixhop.test.v1.TestService/Test"
 
 
 @asynccontextmanager
-async def bare_server(behaviour: Callable[[Any, Any], Any]) -> AsyncIterator[grpc.aio.Channel]:
+async def bare_server(
+    behaviour: Callable[[Any, Any], Any], *options: tuple[str, Any]
+) -> AsyncIterator[grpc.aio.Channel]:
     """Serve one method without anything of ours, and open a channel to it."""
     handler: Any = grpc.unary_unary_rpc_method_handler(behaviour)
     server = grpc.aio.server()
@@ -26,7 +30,7 @@ async def bare_server(behaviour: Callable[[Any, Any], Any]) -> AsyncIterator[grp
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     try:
-        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=options) as channel:
             yield channel
     finally:
         await server.stop(None)
@@ -52,6 +56,31 @@ async def test_a_stray_cancel_sends_no_status_at_all() -> None:
             await called(channel, 0.3)
 
     assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+
+
+async def test_a_channel_with_our_options_repeats_nothing_though_it_is_configured_to() -> None:
+    """A callee's name service may hand out such a policy; retrying is our own policy's business."""
+    attempts = 0
+
+    async def handler(request: bytes, context: Any) -> bytes:
+        nonlocal attempts
+        attempts += 1
+        await context.abort(grpc.StatusCode.UNAVAILABLE)
+        return b""
+
+    policy = {
+        "maxAttempts": 4,
+        "initialBackoff": "0.01s",
+        "maxBackoff": "0.01s",
+        "backoffMultiplier": 1,
+        "retryableStatusCodes": ["UNAVAILABLE"],
+    }
+    config = json.dumps({"methodConfig": [{"name": [{}], "retryPolicy": policy}]})
+    async with bare_server(handler, *CHANNEL_OPTIONS, ("grpc.service_config", config)) as channel:
+        with pytest.raises(grpc.aio.AioRpcError):
+            await called(channel, 5.0)
+
+    assert attempts == 1
 
 
 async def test_without_a_deadline_nothing_remains_to_be_told() -> None:
