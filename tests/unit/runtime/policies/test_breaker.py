@@ -153,6 +153,23 @@ async def test_calls_that_hang_count_in_the_mean_with_their_age(
     assert changes[0].numbers.call_count == 8
 
 
+async def test_two_very_slow_calls_that_have_ended_are_in_the_mean_of_those_after_them(
+    breakers: Breakers, clock: ManualClock, changes: list[BreakerChange]
+) -> None:
+    starts = [breakers(sql_call()) for _ in range(2)]
+    for guarded in starts:
+        await guarded.__aenter__()
+    clock.advance(12.0)
+    for guarded in starts:
+        await guarded.__aexit__(None, None, None)
+
+    for _ in range(8):
+        assert breakers.state(KEY) is CLOSED
+        await one(breakers, clock, 0.0)
+
+    assert [change.reason for change in changes] == [Reason.MEAN_LATENCY]
+
+
 async def test_three_slow_calls_of_the_last_five_open_it(
     breakers: Breakers, clock: ManualClock, changes: list[BreakerChange]
 ) -> None:

@@ -208,8 +208,8 @@ async def test_a_known_callee_is_expected_to_take_what_nine_of_ten_took(
     clock: LoopClock, remaining_s: float, attempts: int
 ) -> None:
     driver = retry(clock)
-    for _ in range(20):
-        attempt, _ = script(clock, (1.0, None))
+    for length_s in [1.0] * 3 + [0.1] * 17:
+        attempt, _ = script(clock, (length_s, None))
         await driver(sql_call(arrived_at=clock.now()), attempt)
     call = sql_call(remaining_s=remaining_s, arrived_at=clock.now())
 
@@ -258,7 +258,8 @@ async def test_a_callee_that_always_fails_is_hardly_called_more_often(clock: Loo
         call = sql_call(arrived_at=clock.now())
         attempts += await attempts_of(driver, call, clock, failed())
 
-    assert attempts <= 1.2 * 50
+    # At half of the ten tokens, after two repetitions, there is none any more.
+    assert attempts == 52
     assert driver.snapshot()[KEY].tokens == 0.0
 
 
@@ -273,6 +274,18 @@ async def test_successes_give_the_budget_back(clock: LoopClock) -> None:
         await driver(sql_call(arrived_at=clock.now()), attempt)
 
     assert await attempts_of(driver, sql_call(arrived_at=clock.now()), clock, failed()) == 2
+
+
+async def test_a_success_gives_a_tenth_of_a_token_back(clock: LoopClock) -> None:
+    driver = retry(clock)
+    for _ in range(10):
+        await attempts_of(driver, sql_call(arrived_at=clock.now()), clock, failed())
+
+    for _ in range(30):
+        attempt, _ = script(clock, (0.0, None))
+        await driver(sql_call(arrived_at=clock.now()), attempt)
+
+    assert driver.snapshot()[KEY].tokens == pytest.approx(3.0)
 
 
 async def test_one_callees_failures_do_not_use_anothers_budget(clock: LoopClock) -> None:
