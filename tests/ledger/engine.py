@@ -129,6 +129,12 @@ ENGINE: dict[str, Requirement] = {
         "A process that was stopped for a while, or whose machine was, knows it and stays ready.",
         "issue 3",
     ),
+    "fitness:wants-no-calls": Requirement(
+        "A process whose streams have failed three times in a row by its own fault, or whose event "
+        "loop lags, wants no calls and says so to whoever asks; it lives, and comes back by "
+        "itself.",
+        "design 5",
+    ),
     "health:full-snapshot": Requirement(
         "A process tells, in one snapshot, what it takes, what it could still take, and what each "
         "of its policies does; tenants are counted there and never named.",

@@ -9,8 +9,10 @@ from typing import cast
 import pytest
 
 from services.runtime.background import background
+from services.runtime.call import Inbound
 from services.runtime.clock import ManualClock
 from services.runtime.config import load_config
+from services.runtime.errors import SelfUnavailableError
 from services.runtime.fitness import INTERVAL_S, Standstill, watch_fitness
 from services.runtime.health import Health
 from services.runtime.loop_alarm import Holder
@@ -18,6 +20,7 @@ from services.runtime.policies.self_ejection import Held, LagConfig, LagReadines
 from services.runtime.policies.shed import ShedChange
 from services.runtime.stack import server_policies
 from tests.logged import logged
+from tests.unit.runtime.policies.samples import inbound
 
 LAGS = "its event loop lags"
 HOLDER = Holder(method="ExecuteTool", note="slow", run_id="run-1", where="slow.py:9 in run")
@@ -89,6 +92,13 @@ class Watched:
             await asyncio.sleep(0)
 
 
+def streamed() -> Inbound:
+    """Return a stream that is served."""
+    call = inbound(10.0)
+    call.streaming = True
+    return call
+
+
 @asynccontextmanager
 async def watched() -> AsyncIterator[Watched]:
     """Watch a process while the block runs."""
@@ -150,6 +160,20 @@ async def test_a_process_whose_loop_lags_is_unfit_until_it_is_calm(busy_s: float
 
     assert before == [LAGS]
     assert process.told.unfit == [LAGS, ""]
+
+
+async def test_a_process_that_has_taken_itself_out_of_service_is_unfit_until_it_is_back() -> None:
+    async with watched() as process:
+        began_at = process.clock.now()
+        for _ in range(3):
+            process.policies.ejection.after(streamed(), SelfUnavailableError("the engine is gone"))
+        for _ in range(60):
+            await process.sample(0.0, 0.1)
+            if len(process.told.unfit) == 1:
+                away_s = process.clock.now() - began_at
+
+    assert process.told.unfit == ["failed by its own fault several times in a row", ""]
+    assert away_s == pytest.approx(29.5)
 
 
 @pytest.mark.parametrize(
