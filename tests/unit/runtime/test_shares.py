@@ -88,6 +88,18 @@ def test_who_uses_less_than_an_equal_part_of_the_places_is_within_its_share() ->
     assert not shares.is_over("a", 20, START + 30)
 
 
+def test_a_burst_after_a_pause_has_not_gone_on_all_the_while() -> None:
+    rules = ShareRules(memory_s=1.0, tolerance=1.1, burst_ratio=1)
+    shares, later = busy(Shares(rules), b=1, a=1), START + 2
+    shares.change("a", -1, START)
+    for _ in range(9):
+        shares.change("a", 1, later)
+
+    # Nobody but it has called meanwhile. Of ten places its share is five, and it has used none.
+    assert not shares.is_over("a", 10, later)
+    assert shares.is_over("a", 10, later + 2)
+
+
 def test_who_has_left_is_forgotten_and_who_is_served_is_not() -> None:
     shares = busy(Shares(RULES), gone=1, long=1)
     shares.change("gone", -1, START)

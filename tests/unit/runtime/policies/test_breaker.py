@@ -325,16 +325,20 @@ async def test_one_sick_tool_leaves_the_others_alone(
     assert await refused(breakers, other) is None
 
 
-async def test_the_number_of_breakers_is_bounded_and_sick_ones_stay(clock: ManualClock) -> None:
+async def test_the_number_of_breakers_is_bounded_and_sick_and_busy_ones_stay(
+    clock: ManualClock,
+) -> None:
     breakers = Breakers(BreakerConfig(max_keys=4), clock)
     for _ in range(10):
         await one(breakers, clock, 0.0, failed())
 
     for number in range(50):
-        await one(breakers, clock, call=sql_call(callee=Callee(key=f"tool/{number}")))
+        for key in (f"tool/{number}", "tool/busy"):
+            await one(breakers, clock, 0.0, call=sql_call(callee=Callee(key=key)))
 
     assert len(breakers.snapshot()) == 4
     assert breakers.state(KEY) is OPEN
+    assert breakers.snapshot()["tool/busy"].call_count == 50
 
 
 async def test_an_operator_opens_and_releases(breakers: Breakers, clock: ManualClock) -> None:

@@ -13,7 +13,7 @@ from tests.unit.runtime.policies.client_samples import (
     silent,
     sql_call,
 )
-from tests.unit.runtime.policies.retries import attempts_of, retry
+from tests.unit.runtime.policies.retries import NO_JITTER, attempts_of, retry
 
 BLIND = RetryConfig(mode="blind", max_attempts=4, initial_backoff_s=0.1)
 
@@ -34,6 +34,16 @@ async def test_blind_retries_repeat_every_failure_after_the_same_wait(
 
     assert caught.value is error
     assert starts == pytest.approx([START, START + 0.1, START + 0.2, START + 0.3])
+
+
+async def test_only_blind_retries_lead_calls_that_must_not_be_sent_twice(clock: LoopClock) -> None:
+    call, driver = sql_call(callee=Callee(key="tool/pay")), retry(clock)
+    led = [driver.applies(call), retry(clock, BLIND).applies(call)]
+    for config in (BLIND, NO_JITTER):
+        driver.reconfigure(config)
+        led.append(driver.applies(call))
+
+    assert led == [False, True, True, False]
 
 
 async def test_blind_retries_do_not_end_with_the_retry_budget(clock: LoopClock) -> None:
