@@ -83,6 +83,19 @@ async def test_a_call_in_time_is_not_hedged(clock: LoopClock) -> None:
     assert len(starts) == 1
 
 
+@pytest.mark.parametrize(("slow_count", "delay_s"), [(5, 0.1), (6, 0.8)])
+async def test_late_is_what_nineteen_of_twenty_are_not(
+    clock: LoopClock, slow_count: int, delay_s: float
+) -> None:
+    # Without hedges, which would answer the slow ones sooner.
+    driver = Hedge(ON, clock, lambda key: False)
+    for length_s in [0.8] * slow_count + [0.1] * (100 - slow_count):
+        attempt, _ = script(clock, (length_s, None))
+        await driver(fresh(clock), attempt)
+
+    assert driver.snapshot()[KEY].delay_s == pytest.approx(delay_s)
+
+
 async def test_the_first_may_still_win(clock: LoopClock) -> None:
     driver = await warm(clock)
     attempt, log = recording(clock, [(0.15, None), (1.0, None)])
