@@ -1,6 +1,7 @@
 """Holds the hedge driver to its price, and to leaving nothing behind."""
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -250,6 +251,31 @@ async def test_a_loser_that_takes_its_time_does_not_hold_up_the_answer(clock: Lo
 
     release.set()
     await driver.wait_parted()
+
+
+async def test_a_loser_that_fails_while_it_is_cancelled_is_no_news(clock: LoopClock) -> None:
+    driver = await warm(clock)
+    reported: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+    begun = 0
+
+    async def attempt() -> str:
+        nonlocal begun
+        begun += 1
+        if begun == 2:
+            return "answer"
+        try:
+            await clock.sleep(3.0)
+        except asyncio.CancelledError:
+            raise failed() from None
+        return "late"
+
+    assert await driver(fresh(clock), attempt) == "answer"
+    await driver.wait_parted()
+    # A task whose error nobody has looked at tells of it when it goes.
+    gc.collect()
+
+    assert reported == []
 
 
 async def test_a_cancelled_loser_does_not_cancel_its_call(clock: LoopClock) -> None:
