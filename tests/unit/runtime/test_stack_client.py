@@ -1,6 +1,7 @@
 """Holds the client's policies to what they do together, through the list that a process uses.
 
-Every pair of neighbours, outermost first, with the test that would fail in another order:
+Every pair of neighbours, outermost first, with the tests of what they do together. In another order
+they fail, but for two pairs: no call is hedged and retried, and a wait for a permit is told to all.
 
     fallback · hedge               test_what_is_hedged_in_vain_is_replaced_once,
                                    test_a_hedge_in_vain_is_not_replaced_while_the_original_may_…

@@ -13,7 +13,8 @@ Every pair of neighbours, outermost first, with the test that would fail in anot
                                   test_a_tenant_over_its_share_closes_no_switch
     deadline · admission          test_a_call_without_time_takes_no_reject_token (inner hops)
     admission · path estimate     test_what_is_refused_teaches_nothing_about_what_is_served
-    path estimate · the service   test_a_place_is_held_until_the_stream_ends_however_it_does
+    admission · adequacy          test_callers_in_a_hurry_do_not_make_the_limit_smaller
+    adequacy · the service        test_a_place_is_held_until_the_stream_ends_however_it_does
 
 And the way through all of them, cancelled at every wait.
 """
@@ -259,6 +260,18 @@ async def test_what_is_refused_teaches_nothing_about_what_is_served(clock: LoopC
     # One in six of the calls that were served made none; of all that came, nearly all.
     assert door.estimator.path_s() == pytest.approx(20 / 24, rel=0.2)
     assert door.policies.admission.snapshot().served_count == 24
+
+
+async def test_callers_in_a_hurry_do_not_make_the_limit_smaller(clock: LoopClock) -> None:
+    door = Door(clock, {"limit": {"algorithm": "gradient"}}, edge=False)
+
+    limits = []
+    for remaining_s, reason in ((0.3, "BUDGET_TOO_SMALL"), (3.0, "SELF_TIMEOUT")):
+        for _ in range(30):
+            assert await door.serve(taking(clock, 5.0), remaining_s) == reason
+        limits.append(door.policies.admission.limit)
+
+    assert limits[0] == 20 > limits[1]
 
 
 async def closed(door: Door, clock: LoopClock) -> None:
