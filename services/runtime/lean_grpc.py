@@ -60,14 +60,10 @@ async def wait_first(
         woken = asyncio.get_running_loop().create_future()
 
         def wake(_: "asyncio.Future[Any]") -> None:
-            # Who is cancelled in the turn in which it comes has ended the wait already.
+            # Who was cancelled meanwhile, be it in this very turn, waits no longer.
             if not woken.done():
                 woken.set_result(None)
 
         future.add_done_callback(wake)
-        try:
-            await woken
-        finally:
-            # Who is cancelled here leaves nobody to be told.
-            future.remove_done_callback(wake)
+        await woken
     return {future}, set()

@@ -6,6 +6,7 @@ import inspect
 from typing import Any
 
 import pytest
+from grpc import _observability
 
 from services.runtime.lean_grpc import spare_each_call, wait_first
 
@@ -88,6 +89,17 @@ def test_nobody_but_grpc_sees_the_difference() -> None:
     assert (asyncio.wait, inspect.isawaitable) == before
     assert cygrpc.asyncio.wait is wait_first
     assert cygrpc.asyncio.Lock is asyncio.Lock
+    assert cygrpc.inspect.isawaitable is not inspect.isawaitable
+    assert cygrpc.inspect.isasyncgenfunction is inspect.isasyncgenfunction
+
+
+def test_no_plugin_is_searched_for_and_no_line_of_a_log_is_made() -> None:
+    spare_each_call()
+    with _observability.get_plugin() as plugin:
+        assert not plugin
+    assert isinstance(_observability.get_plugin(), memoryview)
+    assert cygrpc._get_running_loop() is None
+    assert cygrpc._get_running_loop is asyncio._get_running_loop
 
 
 async def test_handlers_are_seen_for_what_they_are() -> None:

@@ -218,6 +218,7 @@ async def test_waves_of_refusals_never_raise_the_peak_above_the_limit(
             assert not any(wave)
         clock.advance(1.0)
 
+    assert await admitted(admission, served(clock))
     assert admission.snapshot().peak_inflight == 2
     assert admission.snapshot().inflight == 0
     assert admission.snapshot().refused == {"limit/CRITICAL_PLUS": 150}
