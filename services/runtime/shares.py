@@ -213,7 +213,7 @@ class Shares:
         return meter
 
     def _forget(self, now: float) -> None:
-        """Drop the tenant seen longest ago when it is gone; one step for each arrival is enough."""
+        """Drop the tenant seen longest ago when it is gone; one step for each change is enough."""
         name, oldest = next(iter(self._tenants.items()))
         self._forget_at = oldest.touched_at + 3 * self.rules.memory_s
         if now < self._forget_at:
