@@ -246,7 +246,9 @@ def test_the_whole_configuration_is_printed_as_a_file_that_holds(
     printed = command_line.run("check", "--print-config", SIXHOP_MODEL__API_KEY="hush")
     (tmp_path / "sixhop.toml").write_text(printed.out, encoding="utf-8")
     again = command_line.run("check", "--print-config")
+    held = command_line.run("check")
 
+    assert (held.code, "no problem found" in held.out) == (0, True), held.out
     assert {*HOPS, "llm", "deadline", "bulkhead"} <= set(tomllib.loads(printed.out))
     assert "hush" not in printed.out + printed.err
     # The file in the folder is read this time, and says the same; but for the key.

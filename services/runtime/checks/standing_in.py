@@ -8,8 +8,8 @@ from services.runtime.config import EMBEDDED, PREFIX
 from services.runtime.rungs import stand_ins
 from services.runtime.topology import DEPLOYMENTS
 
-_MEANS_ONE = ("model", "api_key", "api_key_file", "backend")
-"""Settings that nobody makes who does not want the deployment."""
+_MEANS_ONE = ("model", "api_key", "api_key_file")
+"""Settings that nobody makes who does not want the deployment; empty, they are not made."""
 
 
 def _told(tree: Tree) -> Iterator[str]:
