@@ -120,7 +120,9 @@ async def _live(
     complaints: Sequence[str],
     options: SimOptions,
 ) -> int:
-    told = await _first_line(process, stopping)
+    if process.stdout is None:
+        raise RuntimeError("the simulator was started without a pipe")
+    told = await _first_line(process.stdout, stopping)
     if told is None and stopping.done():
         return EXIT_OK
     if told is None:
@@ -128,29 +130,31 @@ async def _live(
         raise _refusal(process.returncode, complaints)
     _show(told, options)
     exiting = asyncio.create_task(process.wait())
+    # All the time: whoever writes more than a pipe holds ends only when it is read, and what it
+    # came to grows with every request.
+    rest = asyncio.create_task(process.stdout.read())
     await asyncio.wait((exiting, stopping), return_when=asyncio.FIRST_COMPLETED)
     if exiting.done():
+        await rest
         raise _refusal(exiting.result(), complaints)
     process.terminate()
     await asyncio.wait((exiting,), timeout=STOP_TIMEOUT_S)
     if not exiting.done():
         process.kill()
     await exiting
-    await _show_verdict(process, as_json=options.as_json)
+    _show_verdict(await rest, as_json=options.as_json)
     return EXIT_OK
 
 
 async def _first_line(
-    process: asyncio.subprocess.Process, stopping: "asyncio.Task[Any]"
+    stdout: asyncio.StreamReader, stopping: "asyncio.Task[Any]"
 ) -> dict[str, Any] | None:
     """Return what the simulator tells once it serves; None when it does not come to that.
 
     Raises:
         FailedError: it takes too long.
     """
-    if process.stdout is None:
-        raise RuntimeError("the simulator was started without a pipe")
-    reading = asyncio.create_task(process.stdout.readline())
+    reading = asyncio.create_task(stdout.readline())
     await asyncio.wait(
         (reading, stopping), timeout=START_TIMEOUT_S, return_when=asyncio.FIRST_COMPLETED
     )
@@ -203,8 +207,7 @@ def _show(told: Mapping[str, Any], options: SimOptions) -> None:
     )
 
 
-async def _show_verdict(process: asyncio.subprocess.Process, *, as_json: bool) -> None:
-    line = await process.stdout.readline() if process.stdout is not None else b""
+def _show_verdict(line: bytes, *, as_json: bool) -> None:
     if not line.startswith(b"{"):
         return
     verdict = json.loads(line)

@@ -69,6 +69,27 @@ def test_it_serves_tells_where_and_grades_its_client_at_the_end(tmp_path: Path) 
     assert stopped["grade"] == "harmful: resent_unchanged ×1"
 
 
+def test_a_client_of_many_requests_is_graded_as_well(tmp_path: Path) -> None:
+    asked = 1200
+    with running(CommandLine(tmp_path), "--fault", "401") as sim:
+        place = urlsplit(sim.told("serving")[0]["base_url"]).netloc
+        connection = http.client.HTTPConnection(place, timeout=WAIT_S)
+        for number in range(asked):
+            words = [{"role": "user", "content": f"Question {number}"}]
+            body = json.dumps({"model": "m", "messages": words})
+            connection.request("POST", "/v1/chat/completions", body)
+            connection.getresponse().read()
+        connection.close()
+        sim.child.send(signal.SIGINT)
+        code = sim.child.wait(2 * WAIT_S)
+        (stopped,) = sim.told("stopped")
+
+    assert code == 0
+    # More than a pipe and its reader hold, so that somebody has to read while it is written.
+    assert len(json.dumps(stopped)) > 192 * 1024
+    assert stopped["totals"]["requests"] == asked
+
+
 def test_the_simulator_dies_with_its_verb(tmp_path: Path) -> None:
     with running(CommandLine(tmp_path)) as sim:
         url = sim.told("serving")[0]["base_url"]
