@@ -264,23 +264,25 @@ def test_a_refused_tenant_of_a_full_queue_is_forgotten(clock: Clock) -> None:
     assert asyncio.run(run()) == {"a": 1}
 
 
+@pytest.mark.parametrize("limit", [4, 16])
 async def test_a_hot_tenant_takes_its_part_of_a_callee_while_others_are_about(
-    clock: Clock,
+    clock: Clock, limit: int
 ) -> None:
     bulkhead = Bulkhead(replace(SHARED, core=GroupSize(permits=64, max_queued=8)), clock)
+    half = limit // 2
 
     def called(tenant: str) -> Call:
-        return attempt(clock, key="tool/one", limit=4, tenant=tenant)
+        return attempt(clock, key="tool/one", limit=limit, tenant=tenant)
 
-    async with holding(bulkhead, called("cold"), called("hot"), called("hot")):
+    async with holding(bulkhead, called("cold"), *(called("hot") for _ in range(half))):
         cause = await refused(bulkhead, called("hot"))
-        async with bulkhead(attempt(clock, key="tool/other", limit=4, tenant="hot")):
+        async with bulkhead(attempt(clock, key="tool/other", limit=limit, tenant="hot")):
             took = inflight(bulkhead)
-        async with bulkhead(called("cold")):
+        async with holding(bulkhead, *(called("cold") for _ in range(half - 1))):
             all_of_it = inflight(bulkhead)
 
     assert cause == "tenant_full"
-    assert (took, all_of_it) == (4, 4)
+    assert (took, all_of_it) == (half + 2, limit)
 
 
 async def test_who_has_its_share_leaves_room_for_those_that_do_not(clock: Clock) -> None:
