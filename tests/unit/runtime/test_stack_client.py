@@ -38,9 +38,11 @@ from services.runtime.config import load_config
 from services.runtime.errors import SixhopError
 from services.runtime.ladder import ladder_problems
 from tests.unit.runtime.policies.client_samples import failed, overloaded
+from tests.unit.runtime.scripted import Pause
 from tests.unit.runtime.wired import (
     HEDGED,
     KEY,
+    MODEL,
     NO_QUEUE,
     ONE_PERMIT,
     spare,
@@ -355,6 +357,15 @@ async def test_who_judges_a_silence_knows_what_nine_of_ten_answers_take() -> Non
     assert given[1] < 0.1 < 0.3 < given[0]
     assert hop.policies.breakers.snapshot()[KEY].call_count == 31
     assert hop.policies.adaptive.snapshot()[KEY].sample_count == 31
+
+
+async def test_a_model_that_takes_nearly_five_seconds_is_not_slow() -> None:
+    hop = wired(OK)
+
+    for _ in range(5):
+        await hop.read([Pause(4.9), "one"])
+
+    assert hop.state(MODEL) is BreakerState.CLOSED
 
 
 async def test_a_breaker_that_trips_on_the_first_attempt_forbids_the_second() -> None:

@@ -110,6 +110,20 @@ async def test_a_tenant_waits_for_its_share_and_for_no_more(clock: Clock) -> Non
     assert admission.snapshot().waiting == 0
 
 
+async def test_no_more_calls_wait_than_the_limit_is_however_many_tenants_come(
+    clock: Clock,
+) -> None:
+    admission = gate(clock)
+
+    async with await full(admission, clock), asyncio.TaskGroup() as calls:
+        waits = [
+            calls.create_task(refused_after_s(admission, served(clock, f"new {number}"), clock))
+            for number in range(10)
+        ]
+
+    assert [task.result() for task in waits] == pytest.approx([0.3] * 4 + [0.0] * 6)
+
+
 @pytest.mark.parametrize(
     ("config", "remaining_s", "waits_s"),
     [

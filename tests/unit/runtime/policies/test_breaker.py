@@ -37,12 +37,15 @@ def breakers(clock: ManualClock, changes: list[BreakerChange]) -> Breakers:
     return Breakers(BreakerConfig(), clock, changes.append)
 
 
-@pytest.mark.parametrize(("failures", "state"), [(2, CLOSED), (3, OPEN)])
+@pytest.mark.parametrize(
+    ("calls", "failures", "state"),
+    [(10, 2, CLOSED), (10, 3, OPEN), (25, 5, CLOSED), (24, 5, OPEN)],
+)
 async def test_more_than_a_fifth_of_ten_failures_open_it(
-    breakers: Breakers, clock: ManualClock, failures: int, state: BreakerState
+    breakers: Breakers, clock: ManualClock, calls: int, failures: int, state: BreakerState
 ) -> None:
-    for number in range(10):
-        await one(breakers, clock, 0.1, failed() if number < failures else None)
+    for number in range(calls, 0, -1):
+        await one(breakers, clock, 0.1, failed() if number <= failures else None)
 
     assert breakers.state(KEY) is state
 
@@ -153,17 +156,12 @@ async def test_calls_that_hang_count_in_the_mean_with_their_age(
     assert changes[0].numbers.call_count == 8
 
 
-async def test_two_very_slow_calls_that_have_ended_are_in_the_mean_of_those_after_them(
+async def test_a_very_slow_call_that_has_ended_is_in_the_mean_of_those_after_it(
     breakers: Breakers, clock: ManualClock, changes: list[BreakerChange]
 ) -> None:
-    starts = [breakers(sql_call()) for _ in range(2)]
-    for guarded in starts:
-        await guarded.__aenter__()
-    clock.advance(12.0)
-    for guarded in starts:
-        await guarded.__aexit__(None, None, None)
+    await one(breakers, clock, 21.0)
 
-    for _ in range(8):
+    for _ in range(9):
         assert breakers.state(KEY) is CLOSED
         await one(breakers, clock, 0.0)
 
