@@ -157,6 +157,14 @@ async def test_hedges_are_at_most_a_fiftieth_of_the_calls(clock: LoopClock) -> N
     assert 0 < snapshot.hedge_count <= 0.02 * snapshot.call_count
 
 
+async def test_no_more_than_three_hedges_are_saved_up_however_long_it_was_calm(
+    clock: LoopClock,
+) -> None:
+    driver = await warm(clock, calls=200)
+
+    assert driver.snapshot()[KEY].tokens == 3.0
+
+
 async def test_there_is_no_hedge_to_begin_with(clock: LoopClock) -> None:
     """A floor under the budget is what lets every idle replica hedge at once."""
     driver = await warm(clock, calls=40)
