@@ -13,7 +13,9 @@ from services.runtime.stack import ClientPolicies, client_stack
 from services.runtime.statistics import Activity
 from tests.stacks import policies
 from tests.unit.runtime.fake_time import LoopClock
+from tests.unit.runtime.policies.client_samples import failed
 from tests.unit.runtime.scripted import Pause, ScriptedWire, Step, serving
+from tests.unit.runtime.wired import wired
 
 LIMITS = CallLimits(step_timeout_s=10.0, min_useful_s=0.0)
 LOST = DependencyFailedError(
@@ -165,3 +167,24 @@ async def test_the_first_event_of_a_stream_is_waited_for_as_long_as_recent_ones_
 
     assert clock.now() - began == pytest.approx(2.0, abs=0.02)
     assert caught.value.cause == "step_timeout"
+
+
+async def test_a_gap_that_the_callers_own_deadline_has_cut_is_not_the_callees(
+    clock: LoopClock,
+) -> None:
+    held = policies(clock)
+
+    with serving(clock, 10.0), pytest.raises(DependencyFailedError) as caught:
+        await read_to_the_end(generation(clock, held, "one", Pause(60.0)), lambda: None)
+
+    assert caught.value.cause == "deadline_share"
+    assert held.breakers.snapshot()["model"].call_count == 0
+
+
+async def test_the_last_attempt_is_given_more_than_a_share_of_what_is_left() -> None:
+    hop = wired((1.0, failed()), (0.1, None))
+
+    assert await hop.ask(remaining_s=5.0) == "answer 2"
+
+    # Three of the five seconds, though some 3.7 were left: nothing follows that needs the rest.
+    assert [sent.given_s for sent in hop.callee.sent] == pytest.approx([2.99, 2.99])
