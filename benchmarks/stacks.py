@@ -1,10 +1,13 @@
-"""Measures the CPU that both stacks of a hop cost a relayed call, without any transport."""
+"""Measures what both stacks of a hop cost a relayed call, and a refusal, without any transport."""
 
+import asyncio
 import itertools
 import random
 import statistics
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +31,7 @@ from services.runtime.stack import (
     server_stack,
 )
 from services.runtime.statistics import Activity
+from services.runtime.telemetry import configure_logging
 from sixhop.gateway.v1 import gateway_pb2
 
 ROUNDS = 9
@@ -35,6 +39,7 @@ MESSAGES = 200
 """How many messages a measured stream has."""
 POLICIES_TARGET = Target("all policies of both stacks above the skeleton", 60, at_least=False)
 MESSAGE_TARGET = Target("one streamed message, every policy on", 5, at_least=False)
+REFUSAL_TARGET = Target("a call that is refused, with its status and its line", 100, at_least=False)
 
 _LIMITS = CallLimits(step_timeout_s=5.0)
 _QUESTION = gateway_pb2.AskRequest()
@@ -49,6 +54,10 @@ Serve = Callable[[Any, Any], Awaitable[Any]]
 Stream = Callable[[Any, Any], AsyncIterator[Any]]
 
 
+class _Refused(Exception):
+    """Ends a call as gRPC does when its status is told."""
+
+
 class _Context:
     """Is the context of a call that has ten seconds."""
 
@@ -57,6 +66,9 @@ class _Context:
 
     def set_trailing_metadata(self, metadata: object) -> None:
         pass
+
+    async def abort(self, *_: object, **__: object) -> None:
+        raise _Refused
 
 
 class _Details:
@@ -186,10 +198,49 @@ async def _message_us(stream: Callable[[int], Stream], count: int) -> float:
     return (lengths[1] - lengths[0]) / (count // MESSAGES * MESSAGES) * 1e6
 
 
+@asynccontextmanager
+async def _full(clock: Clock) -> AsyncIterator[Serve]:
+    """Serve one call, and refuse every other one while the block runs."""
+    left = asyncio.Event()
+
+    async def stay(request: Any, context: Any) -> Any:
+        await left.wait()
+        return _ANSWER
+
+    settings = {"SIXHOP_LIMIT__MAX_INFLIGHT": "1", "SIXHOP_ADMISSION__MAX_WAIT_S": "0"}
+    config = load_config(Path("/dev/null"), settings)
+    guards = server_policies(config, clock, lambda serving, why: None, lambda change: None)
+    stack = server_stack(clock, Activity(), EdgeRules(), guards, log_calls=False)
+    handlers = PolicyHandlers(Door("routing", "routing-1", stack, clock))
+    details: Any = _Details("/sixhop.gateway.v1.GatewayService/Ask")
+    handler = handlers.handler(details, lambda _: grpc.unary_unary_rpc_method_handler(stay))
+    held = asyncio.create_task(handler.unary_unary(_QUESTION, _Context()))
+    await asyncio.sleep(0)
+    try:
+        yield handler.unary_unary
+    finally:
+        left.set()
+        await held
+
+
+async def _refusal_us(serve: Serve, count: int) -> float:
+    began = time.process_time()
+    for _ in range(count):
+        try:
+            await serve(_QUESTION, _Context())
+        except _Refused:
+            continue
+        raise AssertionError("a call was let in that there was no room for")
+    return (time.process_time() - began) / count * 1e6
+
+
 async def measure(clock: Clock, count: int) -> list[tuple[bool, str]]:
-    """Print what a relayed call and a relayed message cost, and return the verdicts."""
+    """Print what a relayed call, a relayed message and a refusal cost; return the verdicts."""
     skeleton, skeleton_stream = _handlers(clock, engine=False)
     whole, whole_stream = _handlers(clock, engine=True)
+    configure_logging("routing", "routing-1", "info", clock, BytesIO())
+    async with _full(clock) as full:
+        refusals = [await _refusal_us(full, count) for _ in range(ROUNDS)]
     figures: dict[str, list[float]] = {}
     for _ in range(ROUNDS):
         for name, value in (
@@ -199,6 +250,7 @@ async def measure(clock: Clock, count: int) -> list[tuple[bool, str]]:
             ("a streamed message, every policy", await _message_us(whole_stream, count)),
         ):
             figures.setdefault(name, []).append(value)
+    figures["a refusal, as its hop answers it"] = refusals
     for name, found in figures.items():
         print(f"{name:<36} {statistics.median(found):6.2f}  {min(found):6.2f}")
     medians = {name: statistics.median(found) for name, found in figures.items()}
@@ -206,4 +258,5 @@ async def measure(clock: Clock, count: int) -> list[tuple[bool, str]]:
     return [
         POLICIES_TARGET.judge(added, " µs"),
         MESSAGE_TARGET.judge(medians["a streamed message, every policy"], " µs"),
+        REFUSAL_TARGET.judge(medians["a refusal, as its hop answers it"], " µs"),
     ]
