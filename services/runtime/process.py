@@ -77,6 +77,11 @@ SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
     # A second process on the same port must fail, not share its calls.
     ("grpc.so_reuseport", 0),
     ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
+    # Of more calls than this that wait to be looked at, gRPC drops some by chance and tells them
+    # nothing. Admission looks at a thousand in a second and tells each why; more than some seconds
+    # of that help nobody, and would take their memory.
+    ("grpc.server.max_pending_requests", 5_000),
+    ("grpc.server.max_pending_requests_hard_limit", 10_000),
 )
 EXIT_OK = 0
 EXIT_VIOLATED = 1
