@@ -100,6 +100,15 @@ def patience_s(limits: CallLimits) -> float:
     return min(limits.step_timeout_s, limits.first_content_timeout_s)
 
 
+def patience_name(callee: str, config: Config) -> str:
+    """Return the setting that says so."""
+    limits = config.limits(callee)
+    first = limits.first_content_timeout_s
+    if first is not None and first < limits.step_timeout_s:
+        return f"calls.{callee}.first_content_timeout_s"
+    return f"calls.{callee}.step_timeout_s"
+
+
 def unary_ladder(deadline_s: float, share: float) -> list[Rung]:
     """Return the ladder of a chain in which every hop asks for one answer."""
     rungs = [Rung(SIX_HOPS[0], deadline_s, deadline_s)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from services.runtime.call import Group, Mode
 from services.runtime.checks.finding import Rule, Severity
 from services.runtime.checks.tree import Tree
-from services.runtime.rungs import Leg, patience_s
+from services.runtime.rungs import Leg, patience_name, patience_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ def _slow(tree: Tree) -> Iterator[str]:
             yield (
                 f"{leg.caller} → {leg.callee}: a call is slow after {slow_s:g} s, and is given up "
                 f"after {limit_s:g} s already, so the breaker sees failures and no slow calls; "
-                f"raise calls.{leg.callee}.step_timeout_s above {slow_s:g} s"
+                f"raise {patience_name(leg.callee, tree.config)} above {slow_s:g} s"
             )
 
 

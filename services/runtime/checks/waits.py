@@ -7,7 +7,7 @@ from services.runtime.checks.finding import Rule, Severity
 from services.runtime.checks.tree import Tree
 from services.runtime.heartbeat import MAX_HEARTBEAT_SHARE
 from services.runtime.policies.deadline import MAX_SHARE
-from services.runtime.rungs import Leg, patience_s
+from services.runtime.rungs import Leg, patience_name, patience_s
 from services.runtime.topology import DOMAIN, LLM, MODEL, MODEL_BACKUP, Edge
 
 RELAYS = (MODEL, MODEL_BACKUP)
@@ -32,8 +32,8 @@ def _useful(tree: Tree) -> Iterator[str]:
         if limits.min_useful_s > patience_s(limits):
             yield (
                 f"{edge.caller} → {edge.callee}: {name}.min_useful_s {limits.min_useful_s:g} s is "
-                f"above {_patience_name(edge.callee, tree)} {patience_s(limits):g} s; nothing "
-                "would ever be sent"
+                f"above {patience_name(edge.callee, tree.config)} {patience_s(limits):g} s; "
+                "nothing would ever be sent"
             )
 
 
@@ -64,8 +64,8 @@ def _steps(tree: Tree) -> Iterator[str]:
             yield (
                 f"{path}: {name} {patience_s(inner):g} s is never reached, because "
                 f"{edge.caller} gives up {edge.callee} after "
-                f"{_patience_name(edge.callee, tree)} {patience_s(outer):g} s and blames it for "
-                f"the silence of {child.callee}; lower the first below the second"
+                f"{patience_name(edge.callee, tree.config)} {patience_s(outer):g} s and blames it "
+                f"for the silence of {child.callee}; lower the first below the second"
             )
 
 
@@ -135,9 +135,9 @@ def _too_patient(leg: Leg, tree: Tree) -> str:
     left_s = min(leg.limits.share, MAX_SHARE) * (leg.has_s - leg.silence_s)
     return (
         f"{leg.name}: a silent model keeps {leg.caller} for {leg.silence_s:.1f} of "
-        f"{leg.has_s:.1f} s ({_patience_name(MODEL, tree)} {patience_s(leg.limits):g} s), which "
-        f"leaves its backup {left_s:.1f} s; lower it to {math.floor(10 * _leaving_s(leg)) / 10:g} "
-        f"s or give {leg.caller} more time"
+        f"{leg.has_s:.1f} s ({patience_name(MODEL, tree.config)} {patience_s(leg.limits):g} s), "
+        f"which leaves its backup {left_s:.1f} s; lower it to "
+        f"{math.floor(10 * _leaving_s(leg)) / 10:g} s or give {leg.caller} more time"
     )
 
 
@@ -184,11 +184,3 @@ def _pairs(tree: Tree) -> Iterator[tuple[Edge, Edge]]:
 
 def _path(edge: Edge, child: Edge) -> str:
     return f"{edge.caller} → {edge.callee} → {child.callee}"
-
-
-def _patience_name(callee: str, tree: Tree) -> str:
-    limits = tree.config.limits(callee)
-    first = limits.first_content_timeout_s
-    if first is not None and first < limits.step_timeout_s:
-        return f"calls.{callee}.first_content_timeout_s"
-    return f"calls.{callee}.step_timeout_s"

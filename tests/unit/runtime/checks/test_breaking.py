@@ -27,6 +27,13 @@ NEVER_SLOW = {"BREAKER__SLOW_COUNT": "900", "BREAKER__SLOW_OF": "900"}
             {"CALLS__ROUTING__STEP_TIMEOUT_S": "2.1"},
         ),
         (
+            "slow-before-late",
+            Severity.WARNING,
+            {"CALLS__MODEL__FIRST_CONTENT_TIMEOUT_S": "4"},
+            ("tool → model: ", "after 4 s", "raise calls.model.first_content_timeout_s above 5 s"),
+            {"CALLS__MODEL__FIRST_CONTENT_TIMEOUT_S": "5.1"},
+        ),
+        (
             "breaker-opens",
             Severity.VIOLATION,
             UNREACHABLE | NEVER_SLOW,
