@@ -49,7 +49,8 @@ class RetryConfig:
     mode: Literal["budgeted", "blind", "off"] = "budgeted"
     """`budgeted` repeats by the rule of the design. `blind` repeats every failure of every callee
     after the same short wait, whatever it may do twice and whatever time is left: only to show
-    what comes of that. `off` repeats nothing."""
+    what comes of that. Not even it runs a stream again that has given an event, a heartbeat
+    included. `off` repeats nothing."""
     max_attempts: Annotated[int, Field(ge=1, le=MAX_ATTEMPTS)] = 2
     """Attempts in all, the first one included, 1–5; two, because six hops multiply."""
     retry_on: frozenset[str] = frozenset(
@@ -220,7 +221,9 @@ class Retry:
         """
         key = call.callee.key
         budget = self._budgets.known(key) or self._budgets.of(key)
-        first_until = _first_event_until(call, self._clock.now()) if call.streaming else math.inf
+        first_until = math.inf
+        if call.streaming and not self._blind:
+            first_until = _first_event_until(call, self._clock.now())
         failure: SixhopError | None = None
         number = 1
         while True:

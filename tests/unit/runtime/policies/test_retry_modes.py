@@ -54,6 +54,12 @@ async def test_blind_retries_do_not_end_with_the_retry_budget(clock: LoopClock) 
     assert set(counts) == {4}
 
 
+async def test_blind_retries_ask_of_a_stream_no_more_time_than_of_a_call(clock: LoopClock) -> None:
+    call = sql_call(streaming=True, remaining_s=0.05)
+
+    assert await attempts_of(retry(clock, BLIND), call, clock, silent("deadline_share")) == 4
+
+
 async def test_not_even_a_blind_retry_runs_a_stream_again_that_has_delivered(
     clock: LoopClock,
 ) -> None:
