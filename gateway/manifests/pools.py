@@ -16,6 +16,7 @@ from services.runtime.outgoing import CALLEES
 from services.runtime.topology import GATEWAY, TOOL
 
 DEFAULT_MAX_EJECTION_PERCENT = 10
+DEFAULT_CONSECUTIVE_5XX = 5
 
 
 def pool_findings(cluster: Cluster, tree: Tree) -> Iterator[Finding]:
@@ -137,11 +138,13 @@ def _ejection(document: Document, host: str, outlier: Any, cluster: Cluster) -> 
             f"{where}: consecutiveGatewayErrors is left out, so UNAVAILABLE and DEADLINE_EXCEEDED "
             "count only among the 5xx errors; set it to 3",
         )
-    if "consecutive5xxErrors" not in outlier:
+    internal = outlier.get("consecutive5xxErrors", DEFAULT_CONSECUTIVE_5XX)
+    if isinstance(internal, int) and 0 < internal <= DEFAULT_CONSECUTIVE_5XX:
+        said = f"is {internal}" if "consecutive5xxErrors" in outlier else "is left out"
         yield warning(
             "pods-ejected",
-            f"{where}: consecutive5xxErrors is left out, and 5 INTERNAL in a row eject a pod; set "
-            "it to 10",
+            f"{where}: consecutive5xxErrors {said}, and {internal} INTERNAL in a row eject a pod, "
+            "though a defect that one kind of request meets is in all pods; set it to 10",
         )
     if outlier.get("splitExternalLocalOriginErrors"):
         yield violation(

@@ -96,6 +96,7 @@ CASES = [
     (V, "pods-ejected", ("host: routing\n", "host: x.example.com\n"), "no DestinationRule is for"),
     (V, "pods-ejected", ("      consecutiveGatewayErrors: 3\n", ""), "set it to 3"),
     (W, "pods-ejected", ("      consecutive5xxErrors: 10\n", ""), "5 INTERNAL in a row"),
+    (W, "pods-ejected", ("consecutive5xxErrors: 10", "consecutive5xxErrors: 1"), "1 INTERNAL in"),
     (
         V,
         "pods-ejected",
