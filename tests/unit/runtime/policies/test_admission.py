@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from services.runtime.call import Criticality, Identity, Inbound, Mode
+from services.runtime.call import Criticality, Inbound, Mode
 from services.runtime.clock import ManualClock
 from services.runtime.errors import (
     BudgetTooSmallError,
@@ -20,7 +20,7 @@ from services.runtime.errors import (
 )
 from services.runtime.policies.admission import Admission, AdmissionConfig
 from services.runtime.policies.limit import Fixed, LimitConfig
-from tests.unit.runtime.policies.samples import inbound
+from tests.unit.runtime.policies.admissions import admitted, served
 
 CONFIG = AdmissionConfig(estimate=Mode.ENFORCE)
 NO_ANSWER = DependencyFailedError(
@@ -48,27 +48,6 @@ class Recording(Fixed):
 def clock() -> ManualClock:
     """Return a clock that only the test moves."""
     return ManualClock()
-
-
-def served(
-    clock: ManualClock,
-    level: Criticality = Criticality.CRITICAL_PLUS,
-    tenant: str = "a",
-    remaining_s: float = 30.0,
-) -> Inbound:
-    """Return a call that arrives now."""
-    call = inbound(remaining_s, arrived_at=clock.now())
-    call.identity = Identity(tenant=tenant, criticality=level)
-    return call
-
-
-async def admitted(admission: Admission, call: Inbound) -> bool:
-    """Say whether a call is let in; it ends at once."""
-    try:
-        async with admission(call):
-            return True
-    except (LoadShedError, BudgetTooSmallError):
-        return False
 
 
 @asynccontextmanager

@@ -3,31 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.runtime.call import Identity, Inbound, Mode
+from services.runtime.call import Criticality, Mode
 from services.runtime.clock import ManualClock
-from services.runtime.errors import BudgetTooSmallError, LoadShedError
 from services.runtime.policies.admission import Admission, AdmissionConfig
 from services.runtime.policies.limit import Fixed
 from services.runtime.reject_tokens import RejectTokens
-from tests.unit.runtime.policies.samples import inbound
+from tests.unit.runtime.policies.admissions import admitted, served
 
 ESTIMATING = AdmissionConfig(estimate=Mode.ENFORCE)
-
-
-def served(clock: ManualClock, tenant: str = "a") -> Inbound:
-    """Return a call that arrives now."""
-    call = inbound(30.0, arrived_at=clock.now())
-    call.identity = Identity(tenant=tenant)
-    return call
-
-
-async def admitted(admission: Admission, call: Inbound) -> bool:
-    """Say whether a call is let in; it ends at once."""
-    try:
-        async with admission(call):
-            return True
-    except (LoadShedError, BudgetTooSmallError):
-        return False
 
 
 @given(st.lists(st.booleans(), max_size=300), st.floats(0.05, 0.95), st.integers(1, 20))
@@ -51,7 +34,7 @@ async def test_no_calm_before_pays_for_refusing_everybody(clock: ManualClock) ->
     paths = iter([1.0] * 1000 + [100.0] * 20)
     admission = Admission(ESTIMATING, Fixed(9), clock, lambda _: next(paths))
     for _ in range(1020):
-        await admitted(admission, served(clock))
+        await admitted(admission, served(clock, Criticality.CRITICAL))
 
     assert admission.snapshot().spared_count >= 3
 
@@ -59,9 +42,11 @@ async def test_no_calm_before_pays_for_refusing_everybody(clock: ManualClock) ->
 async def test_the_fair_share_refuses_four_of_five_and_one_flood(clock: ManualClock) -> None:
     admission = Admission(AdmissionConfig(), Fixed(20), clock)
     for tenant in ["cold"] * 2 + ["hot"] * 10:
-        await admission(served(clock, tenant)).__aenter__()
+        await admission(served(clock, Criticality.CRITICAL, tenant)).__aenter__()
 
-    let_in = [await admitted(admission, served(clock, "hot")) for _ in range(300)]
+    let_in = [
+        await admitted(admission, served(clock, Criticality.CRITICAL, "hot")) for _ in range(300)
+    ]
 
     # Of a flood fifty more may be refused, which the calm before has paid for.
     refused = let_in.count(False)
