@@ -10,10 +10,10 @@ from gateway.manifests.pod_configs import Pod
 from services.runtime.checks.finding import Finding, Severity, violation, warning
 from services.runtime.config import CONFIG_VARIABLE, PREFIX
 from services.runtime.environment import SEPARATOR
-from services.runtime.setting_text import SECRET_ENDS
 
-UNKNOWN_SECRET = "unknown"
-"""Stands for a key that comes from a Secret: that there is one is all that is known."""
+UNKNOWN_SECRETS = {"key": "unknown", "redis_url": "redis://unknown"}
+"""Stands for what comes from a Secret, by the end of its name: that it is there is all that is
+known."""
 AT_A_TIME = 2
 """How many hops are asked at once; each is a process that has to load its hop."""
 
@@ -70,9 +70,10 @@ async def ask_pods(
 def variables(pod: Pod) -> dict[str, str]:
     """Return the variables of ours that the process of a pod has, with its file on this machine."""
     secrets = {
-        name: UNKNOWN_SECRET
+        name: value
         for name in pod.settings.unknown
-        if SEPARATOR in name and name.lower().endswith(SECRET_ENDS)
+        for end, value in UNKNOWN_SECRETS.items()
+        if SEPARATOR in name and name.lower().endswith(end)
     }
     return {**pod.settings.environ, **secrets, CONFIG_VARIABLE: str(pod.file)}
 

@@ -6,10 +6,13 @@ from pathlib import Path
 
 from gateway.cli.check import CheckOptions, report
 from gateway.cli.check_report import Report
-from gateway.cli.pod_check import PodHops
+from gateway.cli.pod_check import UNKNOWN_SECRETS, PodHops
 from gateway.cli.rooms import Opinion
+from services.routing.config import BoardSettings
 from services.runtime.checks.finding import Finding, Severity
 from services.runtime.config import load_config
+from services.runtime.sections import read_section
+from services.runtime.setting_text import SECRET_ENDS
 from tests.requirements import requirement
 from tests.unit.gateway.manifests.breaking import SUITE, broken
 
@@ -52,6 +55,17 @@ async def test_a_hop_is_asked_with_what_its_pod_has_and_nothing_of_this_machine(
     assert hop == "routing"
     assert Path(ours.pop("SIXHOP_CONFIG")).name == "sixhop.toml"
     assert ours == {"SIXHOP_LOG__LEVEL": "warning", "SIXHOP_MODEL__API_KEY": "unknown"}
+
+
+async def test_every_secret_is_something_that_its_hop_can_read(tmp_path: Path) -> None:
+    # Whatever is never shown may come from a Secret.
+    assert set(UNKNOWN_SECRETS) == set(SECRET_ENDS)
+    text = broken("SIXHOP_MODEL__API_KEY", "SIXHOP_ROUTING__BOARD__REDIS_URL")
+
+    _, ((_, ours),) = await told(tmp_path, text, Opinion())
+
+    url = ours["SIXHOP_ROUTING__BOARD__REDIS_URL"]
+    assert read_section("board", BoardSettings, {"redis_url": url}).redis_url.get_secret_value()
 
 
 async def test_a_file_that_is_named_is_that_of_every_pod_and_has_nothing_of_this_machine(
