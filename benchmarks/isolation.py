@@ -24,7 +24,8 @@ QUICK_RECOVERY = {"SIXHOP_BREAKER__OPEN_DURATION_S": "2"}
 """So that a round does not take a minute."""
 WELL_S, SICK_S = 0.06, 2.4
 """Forty times as slow; the tool calls slow what takes more than two seconds."""
-TRIP_S = 8.0
+TRIP_S = 12.0
+"""Longer than a breaker may take, so that one that is late is seen to be."""
 DEADLINE_S = 10.0
 PAUSE_S = 0.02
 GIVE_UP_S = 60.0
