@@ -298,7 +298,7 @@ class Call:
     attempt: int = 0
     """The number of the present attempt, from 1."""
     begun: int = 0
-    """How many attempts have begun; counted where a driver may begin several."""
+    """How many attempts have begun."""
     started_at: float = 0.0
     """When the present attempt began."""
     attempt_timeout_s: float = 0.0

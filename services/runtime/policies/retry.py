@@ -271,7 +271,7 @@ class Retry:
     ) -> float | None:
         """Return how long to wait before the next attempt; None when there is none."""
         config = self._config
-        if config.mode == "blind":
+        if self._blind:
             again = number < config.max_attempts and not call.delivered
             return config.initial_backoff_s if again else None
         if not self._passes(call, error):
@@ -323,7 +323,7 @@ class Retry:
 
     def _worth_it_still(self, call: Call) -> bool:
         """Tell whether the wait has changed nothing that matters."""
-        if self._config.mode == "blind":
+        if self._blind:
             return True
         return self._clock.now() < call.inbound.self_deadline and self._closed(call.callee.key)
 
